@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace sardonyx {
+
+/// 128-bit content hash.
+struct Hash128 {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  friend bool operator==(const Hash128&, const Hash128&) = default;
+  friend auto operator<=>(const Hash128&, const Hash128&) = default;
+};
+
+/// XXH3-128 of the bytes. Cost: one pass, about memory speed.
+Hash128 hash_bytes(std::span<const std::byte> bytes);
+
+}  // namespace sardonyx

@@ -1,0 +1,58 @@
+#include "base/log.h"
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace sardonyx {
+
+namespace {
+
+std::atomic<Severity> g_level{Severity::Warning};
+
+struct SinkHolder {
+  std::mutex mutex;
+  std::shared_ptr<const LogSink> sink;
+};
+
+// Never destroyed: a thread that outlives static destructors may still log.
+SinkHolder& holder() {
+  static SinkHolder* instance = new SinkHolder;
+  return *instance;
+}
+
+void write_to_stderr(Severity severity, std::string_view message) {
+  static constexpr const char* kNames[] = {"verbose", "info", "warning", "error", "fatal"};
+  const std::string line =
+      fmt::format("sardonyx: {}: {}\n", kNames[static_cast<int>(severity)], message);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace
+
+void set_log_sink(LogSink sink) {
+  auto shared = sink ? std::make_shared<const LogSink>(std::move(sink)) : nullptr;
+  const std::lock_guard lock(holder().mutex);
+  holder().sink = std::move(shared);
+}
+
+void set_log_level(Severity level) { g_level.store(level, std::memory_order_relaxed); }
+
+Severity log_level() { return g_level.load(std::memory_order_relaxed); }
+
+void write_log(Severity severity, std::string_view message) {
+  std::shared_ptr<const LogSink> sink;
+  {
+    const std::lock_guard lock(holder().mutex);
+    sink = holder().sink;
+  }
+  if (sink) {
+    (*sink)(severity, message);
+  } else {
+    write_to_stderr(severity, message);
+  }
+}
+
+}  // namespace sardonyx

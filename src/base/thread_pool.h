@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/function_ref.h"
+
+namespace sardonyx {
+
+/// How a pool behaves between jobs.
+struct ThreadPoolOptions {
+  /// Threads that work on one job, the caller included; 0 means as many as this process may use
+  /// (affinity mask and cgroup quota).
+  int thread_count = 0;
+  /// How long an idle worker looks for the next job before it parks.
+  int spin_us = 200;
+};
+
+/// Processors that this process may use: affinity mask and cgroup quota, at least 1.
+int usable_processor_count();
+
+/// Workers that share one loop at a time with the thread that calls.
+///
+/// Several threads may call at once: whoever finds the workers busy runs its loop alone. A body may
+/// call parallel_for again; the inner loop then runs on its own thread. Workers start at the first
+/// loop that needs them and are started anew in a forked child.
+class ThreadPool {
+ public:
+  explicit ThreadPool(ThreadPoolOptions options);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int thread_count() const;
+
+  /// Calls body(begin, end) until [0, count) is covered, then returns. Chunks start at multiples
+  /// of `grain` and have that length (the last may be shorter), whatever the number of threads, so
+  /// results that depend only on chunks do not depend on it. count <= grain runs on the caller.
+  /// `body` must not throw.
+  void parallel_for(std::int64_t count, std::int64_t grain,
+                    FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sardonyx
