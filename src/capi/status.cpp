@@ -1,0 +1,81 @@
+#include "capi/status.h"
+
+#include <string>
+
+#include "capi/api_declarations.h"
+
+/// What the caller of the C interface holds as an error.
+struct OrtStatus {
+  OrtErrorCode code;
+  std::string message;
+};
+
+namespace sardonyx::capi {
+namespace {
+
+/// Returned when there is no memory for a status; short enough to need none itself.
+OrtStatus* out_of_memory() noexcept {
+  static OrtStatus status{ORT_FAIL, "out of memory"};
+  return &status;
+}
+
+OrtErrorCode ort_code(Code code) noexcept {
+  switch (code) {
+    case Code::InvalidArgument: return ORT_INVALID_ARGUMENT;
+    case Code::InvalidModel: return ORT_INVALID_GRAPH;
+    case Code::InvalidProtobuf: return ORT_INVALID_PROTOBUF;
+    case Code::NoSuchFile: return ORT_NO_SUCHFILE;
+    case Code::Unsupported: return ORT_NOT_IMPLEMENTED;
+    case Code::OutOfMemory: return ORT_FAIL;
+    case Code::Cancelled: return ORT_FAIL;
+    case Code::Runtime: return ORT_RUNTIME_EXCEPTION;
+    case Code::Internal: return ORT_FAIL;
+  }
+  return ORT_FAIL;
+}
+
+}  // namespace
+
+OrtStatus* make_status(OrtErrorCode code, const char* message) noexcept {
+  try {
+    return new OrtStatus{code, message ? message : ""};
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
+OrtStatus* to_ort(const Status& status) noexcept {
+  if (status.ok()) return nullptr;
+  try {
+    return new OrtStatus{ort_code(status.code()), status.to_string()};
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
+OrtStatus* not_implemented(const char* function) noexcept {
+  try {
+    std::string message = std::string(function) + " is not implemented by this build of Sardonyx";
+    return new OrtStatus{ORT_NOT_IMPLEMENTED, std::move(message)};
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
+OrtStatus* CreateStatus(OrtErrorCode code, const char* message) noexcept {
+  return make_status(code, message);
+}
+
+OrtErrorCode GetErrorCode(const OrtStatus* status) noexcept {
+  return status ? status->code : ORT_OK;
+}
+
+const char* GetErrorMessage(const OrtStatus* status) noexcept {
+  return status ? status->message.c_str() : "";
+}
+
+void ReleaseStatus(OrtStatus* object) noexcept {
+  if (object != out_of_memory()) delete object;
+}
+
+}  // namespace sardonyx::capi
