@@ -1,0 +1,111 @@
+// Rates of the kernels on one thread: bench_kernels [part of a case's name].
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "kernels/igemm.h"
+
+using namespace sardonyx;
+using namespace sardonyx::kernels;
+
+namespace {
+
+constexpr Isa kIsas[] = {Isa::Generic, Isa::Avx2, Isa::Avx512};
+
+double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// The least time of a call, over about half a second.
+double fastest(const std::function<void()>& call) {
+  call();
+  double best = 1e30;
+  const double start = cpu_seconds();
+  int calls = 1;
+  while (cpu_seconds() - start < 0.4) {
+    const double begin = cpu_seconds();
+    for (int i = 0; i < calls; ++i) call();
+    const double each = (cpu_seconds() - begin) / calls;
+    best = std::min(best, each);
+    if (each * calls < 1e-3) calls *= 2;
+  }
+  return best;
+}
+
+template <class T>
+class Buffer {
+ public:
+  explicit Buffer(std::int64_t count)
+      : data_(static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 127) / 64 * 64))) {
+    for (std::int64_t i = 0; i < count; ++i) data_[i] = static_cast<T>(i * 37 % 101) / T(64);
+  }
+  ~Buffer() { std::free(data_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  T* get() { return data_; }
+
+ private:
+  T* data_;
+};
+
+bool wanted(const char* filter, const std::string& name) {
+  return filter == nullptr || name.find(filter) != std::string::npos;
+}
+
+void report(const std::string& name, double seconds, double operations, double bytes) {
+  std::printf("%-44s %10.2f us %8.1f G/s %7.1f GB/s\n", name.c_str(), seconds * 1e6,
+              operations / seconds * 1e-9, bytes / seconds * 1e-9);
+  std::fflush(stdout);
+}
+
+std::string label(Isa isa, const char* kind, std::int64_t m, std::int64_t n, std::int64_t k) {
+  char text[128];
+  std::snprintf(text, sizeof(text), "%s %s m%lld n%lld k%lld", std::string(isa_name(isa)).c_str(),
+                kind, static_cast<long long>(m), static_cast<long long>(n),
+                static_cast<long long>(k));
+  return text;
+}
+
+struct Sizes {
+  std::int64_t m, n, k;
+};
+
+void bench_igemm(const char* filter, Isa isa, Sizes s) {
+  const std::string name = label(isa, "igemm", s.m, s.n, s.k);
+  if (!wanted(filter, name)) return;
+  const IgemmTable& table = igemm_table(isa);
+  Buffer<float> a(s.m * s.k), b(s.n * s.k), c(s.m * s.n);
+  Buffer<float> packed(igemm_packed_floats(table, s.n, s.k));
+  igemm_pack(table, {b.get(), s.n, 1, s.k, 1, s.n, 0}, 0, igemm_panels(table, s.n), packed.get());
+  std::vector<const float*> rows;
+  for (std::int64_t row = 0; row < s.m; ++row) rows.push_back(a.get() + row * s.k);
+  IgemmArgs args;
+  args.rows = s.m, args.columns = s.n, args.depth = s.k, args.a = rows.data();
+  args.b = packed.get(), args.b_depth = s.k, args.c = c.get(), args.c_stride = s.n;
+  const double seconds = fastest([&] { table.run(args); });
+  report(name, seconds, 2.0 * static_cast<double>(s.m * s.n * s.k),
+         4.0 * static_cast<double>(s.n * s.k));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* filter = argc > 1 ? argv[1] : nullptr;
+  for (const Isa isa : kIsas) {
+    if (!isa_supported(isa)) continue;
+    for (const Sizes s : {Sizes{128, 768, 768}, {128, 3072, 768}, {128, 768, 3072}, {16, 768, 768},
+                          {1, 768, 768}, {3136, 64, 576}, {196, 256, 1024}, {49, 512, 4608}}) {
+      bench_igemm(filter, isa, s);
+    }
+  }
+  return 0;
+}

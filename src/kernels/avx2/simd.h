@@ -1,0 +1,49 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace sardonyx::kernels::avx2 {
+
+/// Eight floats.
+struct F32 {
+  using Reg = __m256;
+  using Mask = __m256;
+  static constexpr int kLanes = 8;
+
+  static Reg set(float x) { return _mm256_set1_ps(x); }
+  static Reg load(const float* p) { return _mm256_loadu_ps(p); }
+  static void store(float* p, Reg r) { _mm256_storeu_ps(p, r); }
+  static Reg load_n(const float* p, std::int64_t n) { return _mm256_maskload_ps(p, first(n)); }
+  static void store_n(float* p, Reg r, std::int64_t n) { _mm256_maskstore_ps(p, first(n), r); }
+  static Reg add(Reg a, Reg b) { return _mm256_add_ps(a, b); }
+  static Reg sub(Reg a, Reg b) { return _mm256_sub_ps(a, b); }
+  static Reg mul(Reg a, Reg b) { return _mm256_mul_ps(a, b); }
+  static Reg div(Reg a, Reg b) { return _mm256_div_ps(a, b); }
+  static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
+  // b if either is a NaN.
+  static Reg min(Reg a, Reg b) { return _mm256_min_ps(a, b); }
+  static Reg max(Reg a, Reg b) { return _mm256_max_ps(a, b); }
+  static Mask less(Reg a, Reg b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+  static Reg select(Mask m, Reg yes, Reg no) { return _mm256_blendv_ps(no, yes, m); }
+  static Reg abs(Reg a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), a); }
+  static Reg with_sign_of(Reg magnitude, Reg sign) {
+    return _mm256_or_ps(magnitude, _mm256_and_ps(_mm256_set1_ps(-0.0F), sign));
+  }
+  static Reg round(Reg a) {
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  // 2^a for an integer a in -126..127.
+  static Reg pow2(Reg a) {
+    const __m256i n = _mm256_add_epi32(_mm256_cvtps_epi32(a), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(n, 23));
+  }
+  // A mask of the first n lanes.
+  static __m256i first(std::int64_t n) {
+    const int count = n < 0 ? 0 : (n > 8 ? 8 : static_cast<int>(n));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+};
+
+}  // namespace sardonyx::kernels::avx2

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace sardonyx::kernels::avx512 {
+
+/// Sixteen floats.
+struct F32 {
+  using Reg = __m512;
+  using Mask = __mmask16;
+  static constexpr int kLanes = 16;
+
+  static Reg set(float x) { return _mm512_set1_ps(x); }
+  static Reg load(const float* p) { return _mm512_loadu_ps(p); }
+  static void store(float* p, Reg r) { _mm512_storeu_ps(p, r); }
+  static Reg load_n(const float* p, std::int64_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
+  static void store_n(float* p, Reg r, std::int64_t n) { _mm512_mask_storeu_ps(p, first(n), r); }
+  static Reg add(Reg a, Reg b) { return _mm512_add_ps(a, b); }
+  static Reg sub(Reg a, Reg b) { return _mm512_sub_ps(a, b); }
+  static Reg mul(Reg a, Reg b) { return _mm512_mul_ps(a, b); }
+  static Reg div(Reg a, Reg b) { return _mm512_div_ps(a, b); }
+  static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_ps(a, b, c); }
+  // b if either is a NaN.
+  static Reg min(Reg a, Reg b) { return _mm512_min_ps(a, b); }
+  static Reg max(Reg a, Reg b) { return _mm512_max_ps(a, b); }
+  static Mask less(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+  static Reg select(Mask m, Reg yes, Reg no) { return _mm512_mask_blend_ps(m, no, yes); }
+  static Reg abs(Reg a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0F), a); }
+  static Reg with_sign_of(Reg magnitude, Reg sign) {
+    return _mm512_or_ps(magnitude, _mm512_and_ps(_mm512_set1_ps(-0.0F), sign));
+  }
+  static Reg round(Reg a) {
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  // 2^a for an integer a in -126..127.
+  static Reg pow2(Reg a) {
+    const __m512i n = _mm512_add_epi32(_mm512_cvtps_epi32(a), _mm512_set1_epi32(127));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(n, 23));
+  }
+  // A mask of the first n lanes.
+  static __mmask16 first(std::int64_t n) {
+    const int count = n < 0 ? 0 : (n > 16 ? 16 : static_cast<int>(n));
+    return static_cast<__mmask16>((1U << count) - 1U);
+  }
+};
+
+}  // namespace sardonyx::kernels::avx512

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace sardonyx::kernels::generic {
+
+/// Four floats, by the compiler's vector extension. The same interface as avx2::F32 and
+/// avx512::F32, over which the shared kernels are templates.
+struct F32 {
+  using Reg = float __attribute__((vector_size(16)));
+  using Int = std::int32_t __attribute__((vector_size(16)));
+  using Mask = Int;
+  static constexpr int kLanes = 4;
+
+  static Reg set(float x) { return Reg{x, x, x, x}; }
+  static Reg load(const float* p) {
+    Reg r;
+    std::memcpy(&r, p, sizeof(r));
+    return r;
+  }
+  static void store(float* p, Reg r) { std::memcpy(p, &r, sizeof(r)); }
+  static Reg load_n(const float* p, std::int64_t n) {
+    Reg r = {};
+    if (n > 0) std::memcpy(&r, p, static_cast<std::size_t>(n < 4 ? n : 4) * sizeof(float));
+    return r;
+  }
+  static void store_n(float* p, Reg r, std::int64_t n) {
+    if (n > 0) std::memcpy(p, &r, static_cast<std::size_t>(n < 4 ? n : 4) * sizeof(float));
+  }
+  static Reg add(Reg a, Reg b) { return a + b; }
+  static Reg sub(Reg a, Reg b) { return a - b; }
+  static Reg mul(Reg a, Reg b) { return a * b; }
+  static Reg div(Reg a, Reg b) { return a / b; }
+  static Reg fma(Reg a, Reg b, Reg c) { return a * b + c; }
+  // Like the instructions: b if either is a NaN.
+  static Reg min(Reg a, Reg b) { return a < b ? a : b; }
+  static Reg max(Reg a, Reg b) { return a > b ? a : b; }
+  static Mask less(Reg a, Reg b) { return a < b; }
+  static Reg select(Mask m, Reg yes, Reg no) { return m ? yes : no; }
+  static Reg abs(Reg a) { return as_float(as_int(a) & 0x7fffffff); }
+  static Reg with_sign_of(Reg magnitude, Reg sign) {
+    return as_float(as_int(magnitude) | (as_int(sign) & static_cast<std::int32_t>(0x80000000U)));
+  }
+  // To the nearest integer, ties to even, for |a| < 2^22.
+  static Reg round(Reg a) { return (a + set(0x1.8p23F)) - set(0x1.8p23F); }
+  // 2^a for an integer a in -126..127.
+  static Reg pow2(Reg a) {
+    return as_float((as_int(a + set(0x1.8p23F)) - (0x4b400000 - 127)) << 23);
+  }
+
+ private:
+  static Int as_int(Reg r) { return reinterpret_cast<Int>(r); }
+  static Reg as_float(Int r) { return reinterpret_cast<Reg>(r); }
+};
+
+}  // namespace sardonyx::kernels::generic
