@@ -4,6 +4,8 @@
     gen_api.py MANIFEST OUTPUT_FOLDER    write include/sardonyx/c_api.h, capi/api_declarations.h,
                                          capi/api_tables.h, capi/api_tables.cpp, docs/abi.md
     gen_api.py MANIFEST --docs FILE      write the coverage page only
+    gen_api.py MANIFEST --check FILE     write a source file that compiles only if the manifest
+                                         agrees with the onnxruntime_c_api.h of some package
 
 The manifest's head explains its grammar. Files are rewritten only when their text changes, so that
 a row that becomes `implemented` does not compile the world again.
@@ -77,6 +79,7 @@ class Struct:
     keyword: str
     name: str
     members: list = field(default_factory=list)
+    since: list = field(default_factory=list)
 
 
 @dataclass
@@ -150,7 +153,9 @@ def parse(path):
             elif isinstance(owner, Table):
                 parse_row(owner, text)
             elif isinstance(owner, Struct):
+                since = SINCE.search(text)
                 owner.members.append(SINCE.sub("", text))
+                owner.since.append(int(since[1]) if since else 1)
             elif isinstance(owner, list):
                 owner.append(tuple(text.split(" ")))
             else:
@@ -354,6 +359,72 @@ def tables_text(manifest):
     return "\n".join(parts)
 
 
+# --- a check of the manifest against ONNX Runtime's own header, when a package provides one
+
+CHECK_TOP = """\
+// Generated from src/capi/api.manifest: compiles if and only if the manifest agrees with the
+// onnxruntime_c_api.h on the include path, as far as that header's version goes.
+#include <onnxruntime_c_api.h>
+
+#include <cstddef>
+#include <type_traits>
+
+using OrtParallelForBody = void(void*, size_t);
+
+template <typename T>
+struct Plain {
+  using type = T;
+};
+template <typename R, typename... A>
+struct Plain<R (*)(A...) noexcept> {
+  using type = R (*)(A...);
+};
+template <typename T, typename Expected>
+inline constexpr bool same = std::is_same_v<typename Plain<T>::type, Expected>;
+"""
+
+
+def check_function(owner, function, types):
+    """Assertion that a member has the type that the manifest gives it."""
+    text = f"{function.result}(*)({function.parameters})"
+    text = re.sub(r"\bOrtParallelForBody\b", "OrtParallelForBody*", text)
+    if any(name in text for name in types):
+        return None
+    return f"static_assert(same<decltype({owner}::{function.name}), {text}>);"
+
+
+def check_struct(struct, since, types):
+    """Assertions on the members of a struct."""
+    for member, version in zip(struct.members, since, strict=True):
+        if "(" in member:
+            line = check_function(struct.name, parse_function(member), types)
+        else:
+            match = FIELD.fullmatch(member)
+            line = f"static_assert(offsetof({struct.name}, {match['name']}) < 4096);"
+        if line:
+            yield f"#if ORT_API_VERSION >= {version}\n{line}\n#endif"
+
+
+def check_text(manifest, version):
+    """Source of the check against a header of the given version."""
+    new = {"OrtReadNamedBufferFunc", "OrtWriteNamedBufferFunc"} if version < 31 else set()
+    lines = [CHECK_TOP]
+    for name, rows in manifest.enums.items():
+        lines += [f"static_assert(static_cast<long long>({key}) == {value});" for key, value in rows]
+        lines.append(f"static_assert(sizeof({name}) == 4);")
+    for struct in manifest.structs:
+        if not struct.name.startswith("OrtResourceCount"):
+            lines += check_struct(struct, struct.since, new)
+    for table in manifest.tables:
+        for row in table.rows:
+            if row.since > version or table.name in ("SardonyxApi", "OrtModelPackageApi"):
+                continue
+            name = row.function.name
+            lines.append(f"static_assert(offsetof({table.name}, {name}) == {row.slot} * 8);")
+            lines.append(check_function(table.name, row.function, new) or "")
+    return "\n".join(lines) + "\n"
+
+
 # --- the coverage page
 
 
@@ -393,14 +464,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("manifest")
     parser.add_argument("output", nargs="?", type=Path, help="folder for the generated files")
+    parser.add_argument("--check", type=Path, help="write a check against ONNX Runtime's header")
+    parser.add_argument("--check-version", type=int, default=29, help="that header's version")
     parser.add_argument("--docs", type=Path, help="write the coverage page to this file only")
     arguments = parser.parse_args()
     manifest = parse(arguments.manifest)
     if arguments.docs:
         write(arguments.docs, docs_text(manifest))
         return
+    if arguments.check:
+        write(arguments.check, check_text(manifest, arguments.check_version))
+        return
     if not arguments.output:
-        parser.error("name an output folder, or --docs FILE")
+        parser.error("name an output folder, or --docs FILE, or --check FILE")
     write(arguments.output / "include/sardonyx/c_api.h", header_text(manifest))
     write(arguments.output / "capi/api_declarations.h", declarations_text(manifest))
     write(arguments.output / "capi/api_tables.h", tables_header_text(manifest))
