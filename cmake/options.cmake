@@ -13,7 +13,7 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
 endif()
 
 if(CMAKE_CXX_BYTE_ORDER STREQUAL "BIG_ENDIAN")
-  message(FATAL_ERROR "Sardonyx needs a little-endian processor: models and contexts are mapped as they are")
+  message(FATAL_ERROR "Sardonyx needs a little-endian processor: it maps models as they are")
 endif()
 
 find_program(CCACHE ccache)
@@ -29,6 +29,7 @@ target_compile_options(sardonyx_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -fno-math-errno)
 target_link_libraries(sardonyx_options INTERFACE Threads::Threads)
 if(SARDONYX_SANITIZE)
-  target_compile_options(sardonyx_options INTERFACE -fsanitize=${SARDONYX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(sardonyx_options INTERFACE
+    -fsanitize=${SARDONYX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sardonyx_options INTERFACE -fsanitize=${SARDONYX_SANITIZE})
 endif()

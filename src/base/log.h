@@ -27,7 +27,8 @@ void write_log(Severity severity, std::string_view message);
 /// Formats and hands on a message if its severity is at least the level.
 template <typename... Args>
 void log(Severity severity, fmt::format_string<Args...> format, Args&&... args) {
-  if (severity >= log_level()) write_log(severity, fmt::vformat(format, fmt::make_format_args(args...)));
+  if (severity < log_level()) return;
+  write_log(severity, fmt::vformat(format, fmt::make_format_args(args...)));
 }
 
 }  // namespace sardonyx

@@ -48,9 +48,10 @@ inline Half to_half(float value) {
   if (magnitude > 0x7f800000U) return {static_cast<std::uint16_t>(sign | 0x7e00U)};
   if (magnitude >= 0x477ff000U) return {static_cast<std::uint16_t>(sign | 0x7c00U)};
   if (magnitude < 0x38800000U) {
-    // Adding 0.5 puts the subnormal's bits, rounded by the processor, at the bottom of the mantissa.
+    // Adding 0.5 puts the subnormal's bits, rounded, at the bottom of the mantissa.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
-    return {static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000U))};
+    const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(shifted) - 0x3f000000U;
+    return {static_cast<std::uint16_t>(sign | subnormal)};
   }
   const std::uint32_t rounded = magnitude + 0xfffU + ((magnitude >> 13) & 1U) - 0x38000000U;
   return {static_cast<std::uint16_t>(sign | (rounded >> 13))};

@@ -1,0 +1,76 @@
+# A thin front for CMake, pip and the test runners; `make help` lists what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+
+PYTHON ?= python3
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+MODELS ?= models
+FUZZ_SECONDS ?= 600
+
+VENV := .venv
+VENV_PYTHON := $(VENV)/bin/python
+RELEASE := build/release
+# The package of the build tree, before anything of that name that is installed.
+RUN_PYTHON := PYTHONPATH=$(CURDIR)/$(RELEASE)/python RT=sardonyx $(VENV_PYTHON)
+
+.PHONY: build demo test test-all cases bench models fuzz conformance style install clean help \
+	system python python-test python-bench
+
+build: system python ## build the library, the command and the Python module (build/release)
+	cmake --preset release -DPython_EXECUTABLE=$(CURDIR)/$(VENV_PYTHON)
+	cmake --build --preset release -j $(JOBS)
+
+demo: build ## read the text on a picture with real OCR models
+	$(RUN_PYTHON) examples/demo.py
+
+test: system python-test ## build and run all tests; at most 25 minutes on two cores
+	$(VENV_PYTHON) tests/run.py
+
+test-all: system python-test ## the tests, the timed ones, all models, and the thread sanitizer
+	$(VENV_PYTHON) tests/run.py --all
+
+cases: build python-test ## the tests that measure time and memory; they need a quiet machine
+	$(RUN_PYTHON) -m pytest -q -m timed tests/cases
+
+bench: build python-bench ## Sardonyx, ONNX Runtime and OpenVINO side by side on the models
+	$(RUN_PYTHON) bench/run.py --models-folder $(MODELS) $(BENCH)
+
+models: python-test ## fetch, export and quantise all test models (torch: about 1 GB of downloads)
+	packaging/apt_install.sh packaging/apt.txt packaging/apt-models.txt
+	PYTHON=$(PYTHON) tests/models/make_all.sh $(MODELS)
+
+fuzz: system ## fuzz the reader and the session with model bytes (FUZZ_SECONDS=600)
+	packaging/apt_install.sh packaging/apt-fuzz.txt
+	cmake --preset fuzz
+	cmake --build --preset fuzz -j $(JOBS)
+	fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
+
+conformance: build python-test ## run the onnx package's backend tests; writes docs/conformance.md
+	$(RUN_PYTHON) tests/conformance/run.py --native-types --write
+
+style: python-test ## check formatting and structure
+	$(VENV_PYTHON) tools/tidy.py
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+install: build ## install library, headers, command, CMake package and pkg-config file to PREFIX
+	cmake --install $(RELEASE) --prefix $(PREFIX)
+
+clean: ## remove what was built
+	rm -rf build
+
+system:
+	@packaging/apt_install.sh packaging/apt.txt
+
+python:
+	@PYTHON=$(PYTHON) packaging/python_env.sh $(VENV) packaging/requirements.txt
+
+python-test: python
+	@packaging/python_env.sh $(VENV) packaging/requirements-test.txt
+
+python-bench: python-test
+	@packaging/python_env.sh $(VENV) packaging/requirements-bench.txt
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
