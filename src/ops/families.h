@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "ops/schema.h"
+
+namespace sardonyx {
+
+/// The rows of one family; each is defined in the file of that name.
+std::span<const OpSchema> unary_schemas();
+
+/// Every family, in the order in which all_schemas() lists them.
+inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
+    unary_schemas,
+};
+
+}  // namespace sardonyx
