@@ -17,6 +17,8 @@ class Graph;
 /// Inside a model-local function: the value comes from the calling node's attribute of that name.
 struct AttributeReference {
   std::string name;
+  /// The kind that the model declares, as a number of AttributeProto.AttributeType; 0 = not given.
+  std::int32_t onnx_type = 0;
 };
 
 /// The value of one attribute. Graphs are shared between copies of a node until one is changed.

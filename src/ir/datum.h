@@ -33,6 +33,10 @@ struct SparseTensor {
   Tensor indices;
 };
 
+/// The dense tensor: zeros (empty strings) but for the values. Indices out of range are errors.
+/// Cost     the dense size, which can be far above the sparse one: callers bound it.
+Result<Tensor> densify(const SparseTensor& sparse);
+
 /// What flows along an edge of a graph while it runs: a tensor, sequence, map or sparse tensor, or
 /// nothing (an optional without a value).
 class Datum {

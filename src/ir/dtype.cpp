@@ -1,5 +1,6 @@
 #include "ir/dtype.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/checked.h"
@@ -34,6 +35,12 @@ std::optional<DType> dtype_from_onnx(std::int64_t number) {
 std::string_view dtype_name(DType dtype) { return kRows[static_cast<std::size_t>(dtype)].name; }
 
 int dtype_bits(DType dtype) { return kRows[static_cast<std::size_t>(dtype)].bits; }
+
+std::size_t dtype_alignment(DType dtype) {
+  if (dtype == DType::String) return alignof(std::string);
+  const bool is_complex = contains(kComplex, dtype);
+  return static_cast<std::size_t>(std::max(1, dtype_bits(dtype) / (is_complex ? 16 : 8)));
+}
 
 std::optional<std::size_t> dtype_bytes(DType dtype, std::int64_t count) {
   const std::int64_t bits =

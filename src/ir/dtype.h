@@ -52,6 +52,9 @@ std::string_view dtype_name(DType dtype);
 /// padded to whole bytes; 6-bit floats take a byte. 0 for String and Undefined.
 int dtype_bits(DType dtype);
 
+/// What the address of elements in memory is a multiple of; 1 for packed types.
+std::size_t dtype_alignment(DType dtype);
+
 /// Bytes of `count` elements, a String counting as sizeof(std::string); nothing on overflow.
 std::optional<std::size_t> dtype_bytes(DType dtype, std::int64_t count);
 

@@ -52,6 +52,12 @@ Graph& Graph::operator=(const Graph& other) {
   return *this;
 }
 
+void Graph::reserve(std::size_t values, std::size_t nodes) {
+  values_.reserve(values_.size() + values);
+  uses_.reserve(uses_.size() + values);
+  nodes_.reserve(nodes_.size() + nodes);
+}
+
 ValueId Graph::add_value(std::string value_name, Type type) {
   Value value;
   value.name = std::move(value_name);
@@ -88,6 +94,10 @@ ValueId Graph::capture(ValueId outer, std::string value_name, Type type) {
   for (const Capture& existing : captures_) {
     if (existing.outer == outer) return existing.inner;
   }
+  return add_capture(outer, std::move(value_name), std::move(type));
+}
+
+ValueId Graph::add_capture(ValueId outer, std::string value_name, Type type) {
   const ValueId inner = add_value(std::move(value_name), std::move(type));
   values_[inner].is_captured = true;
   captures_.push_back({outer, inner});

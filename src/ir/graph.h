@@ -23,6 +23,7 @@ inline constexpr NodeId kNoNode = std::numeric_limits<NodeId>::max();
 
 /// Where the bytes of an initializer lie in a file.
 struct WeightOrigin {
+  /// Absolute and without links.
   std::string file;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
@@ -36,7 +37,11 @@ struct Value {
   NodeId producer = kNoNode;
   /// Known before anything runs: an initializer (not overridden by an input) or a folded result.
   std::optional<Tensor> constant;
+  /// A constant that the model stores sparsely; the type is that of the dense tensor, which
+  /// densify() makes.
   std::shared_ptr<const SparseTensor> sparse_constant;
+  /// What a graph input is when nothing is fed.
+  std::shared_ptr<const Tensor> default_value;
   /// Set for initializers whose bytes stand in a file.
   std::shared_ptr<const WeightOrigin> origin;
   bool is_input = false;
@@ -62,7 +67,8 @@ struct Node {
   /// Values of this graph that the node's subgraphs use, each once.
   std::vector<ValueId> implicit_inputs;
   std::vector<std::pair<std::string, std::string>> metadata;
-  /// Opset version of the node's domain in the model.
+  /// Opset version of the node's domain in the model; 0 when the model does not import the domain
+  /// (never for ai.onnx).
   std::int64_t opset = 0;
   bool is_removed = false;
 
@@ -92,6 +98,8 @@ class Graph {
   std::string doc_string;
   std::vector<std::pair<std::string, std::string>> metadata;
 
+  /// Makes room for that many more values and nodes.
+  void reserve(std::size_t values, std::size_t nodes);
   ValueId add_value(std::string value_name, Type type = {});
   /// Marks a value as the next graph input or output. A value can be output more than once.
   void add_input(ValueId value);
@@ -100,6 +108,8 @@ class Graph {
   void set_constant(ValueId value, Tensor tensor);
   /// The inner value for `outer` of the enclosing graph, made at the first call.
   ValueId capture(ValueId outer, std::string value_name, Type type);
+  /// As capture() for an `outer` that is known to be not captured yet: does not search.
+  ValueId add_capture(ValueId outer, std::string value_name, Type type);
 
   /// Adds a node, whose outputs must have no producer yet. Records uses of its implicit inputs
   /// from its subgraphs' captures.

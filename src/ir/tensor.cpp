@@ -54,4 +54,9 @@ Result<Tensor> clone(const Tensor& tensor) {
   return copy;
 }
 
+Result<Tensor> aligned(const Tensor& tensor) {
+  if (tensor.is_aligned()) return tensor;
+  return clone(tensor);
+}
+
 }  // namespace sardonyx

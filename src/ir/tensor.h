@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,11 @@ inline constexpr std::size_t kAlignment_bytes = 64;
 ///
 /// Copying copies the handle, not the elements. Elements of 4 and 2 bits are packed, low bits
 /// first. Strings are std::string objects.
+///
+/// Data starts at a multiple of the element's alignment with one exception: a large initializer
+/// that stands at an odd place of its file is not copied, so that is_aligned() is false. Code that
+/// takes such weights as they are reads them by memcpy or unaligned vector loads and says so;
+/// everyone else takes them through aligned().
 class Tensor {
  public:
   Tensor() = default;
@@ -55,6 +61,10 @@ class Tensor {
   const std::byte* data() const { return data_; }
   std::byte* mutable_data() { return data_; }
   const std::shared_ptr<const void>& owner() const { return owner_; }
+  /// Data may be read as elements through ordinary pointers.
+  bool is_aligned() const {
+    return reinterpret_cast<std::uintptr_t>(data_) % dtype_alignment(dtype_) == 0;
+  }
 
   /// Elements as T, which must be the C++ type of dtype() (Half, BFloat16, std::string included;
   /// any 1-byte integer for packed and 8-bit types: the span then covers the bytes).
@@ -83,6 +93,9 @@ class Tensor {
 
 /// A tensor with its own copy of the elements.
 Result<Tensor> clone(const Tensor& tensor);
+
+/// The tensor itself when it is aligned, else a clone.
+Result<Tensor> aligned(const Tensor& tensor);
 
 /// Small tensors for tests and folded constants.
 template <typename T>
