@@ -302,7 +302,9 @@ def tables_header_text(manifest):
         f"const ::{table.name}& {variable_name(table)}();"
         for table in manifest.tables
     ]
-    top = '// Generated from src/capi/api.manifest.\n#pragma once\n\n#include "sardonyx/c_api.h"\n\n'
+    top = (
+        '// Generated from src/capi/api.manifest.\n#pragma once\n\n#include "sardonyx/c_api.h"\n\n'
+    )
     text = "namespace sardonyx::capi {\n\n" + "\n\n".join(lines)
     return top + text + "\n\n}  // namespace sardonyx::capi\n"
 
@@ -410,7 +412,9 @@ def check_text(manifest, version):
     new = {"OrtReadNamedBufferFunc", "OrtWriteNamedBufferFunc"} if version < 31 else set()
     lines = [CHECK_TOP]
     for name, rows in manifest.enums.items():
-        lines += [f"static_assert(static_cast<long long>({key}) == {value});" for key, value in rows]
+        lines += [
+            f"static_assert(static_cast<long long>({key}) == {value});" for key, value in rows
+        ]
         lines.append(f"static_assert(sizeof({name}) == 4);")
     for struct in manifest.structs:
         if not struct.name.startswith("OrtResourceCount"):
