@@ -96,6 +96,7 @@ BANS = (
         "src/plugin_host/",
         "src/lib/",
         "src/ir/tensor.cpp",  # arrays of strings that may fail to be allocated
+        "src/ops/schema.cpp",  # tables that are never destroyed
         unless=r"\bstatic\b.*= \*?new\b",  # never destroyed, so that late threads may use it
     ),
     ban(r"\busing\s+namespace\s+std\b", "name what you use"),
@@ -189,7 +190,7 @@ def check_lines(path, text):
     """Lines are short, without trailing blanks, and code has no tabs."""
     suffix = Path(path).suffix
     for number, line in enumerate(text.splitlines(), 1):
-        if suffix in CODE and len(line) > LINE_LENGTH:
+        if suffix in CODE and len(line) > LINE_LENGTH and " " in line.strip():
             yield number, "line", f"{len(line)} columns; {LINE_LENGTH} are allowed"
         if line != line.rstrip() and suffix != ".md":
             yield number, "line", "blanks at the end"

@@ -40,12 +40,21 @@ class Shape {
 
   int rank() const { return rank_; }
   bool empty() const { return rank_ == 0; }
-  Dim operator[](int axis) const { return assert(axis >= 0 && axis < rank_), dims_[static_cast<std::size_t>(axis)]; }
-  Dim& operator[](int axis) { return assert(axis >= 0 && axis < rank_), dims_[static_cast<std::size_t>(axis)]; }
+  Dim operator[](int axis) const {
+    assert(axis >= 0 && axis < rank_);
+    return dims_[static_cast<std::size_t>(axis)];
+  }
+  Dim& operator[](int axis) {
+    assert(axis >= 0 && axis < rank_);
+    return dims_[static_cast<std::size_t>(axis)];
+  }
   const Dim* begin() const { return dims_.data(); }
   const Dim* end() const { return dims_.data() + rank_; }
   std::span<const Dim> dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
-  void push_back(Dim dim) { assert(rank_ < kMaxRank), dims_[static_cast<std::size_t>(rank_++)] = dim; }
+  void push_back(Dim dim) {
+    assert(rank_ < kMaxRank);
+    dims_[static_cast<std::size_t>(rank_++)] = dim;
+  }
   void insert(int axis, Dim dim);
   void erase(int axis);
 

@@ -218,7 +218,9 @@ TransposePlan plan_transpose(std::span<const std::int64_t> x_dims, std::span<con
   if (tiled < 0 || !fits_a_tile(plan.element_bytes)) {
     plan.kind = TransposePlan::Kind::Rows;
     add_outer_axes(plan, merged, -1, false);
-    for (int i = 0; i < plan.outer_count; ++i) outer *= plan.outer_dims[static_cast<std::size_t>(i)];
+    for (int i = 0; i < plan.outer_count; ++i) {
+      outer *= plan.outer_dims[static_cast<std::size_t>(i)];
+    }
     plan.units = outer;
     plan.unit_bytes = plan.element_bytes;
     return plan;

@@ -188,7 +188,7 @@ def write_page(results, arguments):
     lines = [
         "# Conformance",
         "",
-        f"The {len(results)} backend tests of the `onnx` package {metadata.version('onnx')}, run by",
+        f"The {len(results)} tests of the `onnx` package {metadata.version('onnx')}, run by",
         f"`tests/conformance/run.py{flags} --write`, which writes this page:",
         f"**{totals['pass']} pass, {totals['fail']} fail, {totals['skip']} are skipped.**",
         "",

