@@ -10,7 +10,8 @@ namespace sardonyx::kernels {
 
 /// What happens to a product before it is stored, in this order:
 /// y = activation(alpha * product + (accumulate ? y : 0) + bias[column] + residual[row][column]).
-/// Pointers are those of the first column (and row) of the call, or null.
+/// Pointers are those of the first column (and row) of the call, or null. The residual may not
+/// overlap y: long sums are stored in parts.
 struct Epilogue {
   float alpha = 1;
   bool accumulate = false;
@@ -42,8 +43,9 @@ struct IgemmArgs {
 /// c[row][column] = sum over t, k of a[t][row][k] * b[t * depth + k][column], then the epilogue.
 ///
 /// Shapes   any counts from 0 on; no taps or no depth give a product of 0.
-/// Numbers  one fused multiply-add a term in the order of t, k: a result does not depend on how
-///          rows and columns are split into calls. (Generic code rounds twice a term.)
+/// Numbers  one fused multiply-add a term in the order of t, k (generic code rounds twice a term),
+///          in parts of about 512 terms. A result does not depend on how rows and columns are
+///          split into calls.
 /// Cost     rows * columns * taps * depth multiply-adds; no allocation; one thread.
 /// Errors   none.
 struct IgemmTable {

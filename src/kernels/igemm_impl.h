@@ -14,6 +14,7 @@ struct IgemmTile {
   std::int64_t column;
   std::int64_t columns;  // that exist, at most the tile's
   const float* b;
+  const float* prefetch;  // what the next panel will need: 64 bytes for each step of the depth
 };
 
 template <class V, int kRows, int kVectors>
@@ -93,10 +94,13 @@ struct IgemmKernel {
       for (int v = 0; v < kVectors; ++v) acc[i][v] = V::set(0);
     }
     const float* b = tile.b;
+    const float* prefetch = tile.prefetch;
     for (std::int64_t tap = 0; tap < args.taps; ++tap) {
       const float* rows[kRows];
       load_rows(args, tap, tile.row, rows);
-      for (std::int64_t k = 0; k < args.depth; ++k, b += kVectors * V::kLanes) {
+      for (std::int64_t k = 0; k < args.depth; ++k, b += kVectors * V::kLanes, prefetch += 16) {
+        // Narrower vectors leave the load ports no time for it.
+        if constexpr (V::kLanes >= 16) __builtin_prefetch(prefetch, 0, 2);
         Reg bs[kVectors];
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v) bs[v] = V::load(b + v * V::kLanes);
@@ -126,8 +130,8 @@ struct IgemmRowKernels {
 
 template <class V, int kRows, int kVectors>
 inline IgemmTileFunction igemm_kernel(std::int64_t rows) {
-  if constexpr (kRows == 8) {
-    return IgemmRowKernels<V, kVectors, 1, 2, 3, 4, 5, 6, 7, 8>::kByRows[rows - 1];
+  if constexpr (kRows == 12) {
+    return IgemmRowKernels<V, kVectors, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>::kByRows[rows - 1];
   } else if constexpr (kRows == 6) {
     return IgemmRowKernels<V, kVectors, 1, 2, 3, 4, 5, 6>::kByRows[rows - 1];
   } else {
@@ -138,26 +142,77 @@ inline IgemmTileFunction igemm_kernel(std::int64_t rows) {
 
 template <class V, int kRows, int kVectors>
 inline IgemmTileFunction igemm_kernel(std::int64_t rows, std::int64_t vectors) {
-  if constexpr (kVectors >= 3) {
-    if (vectors == 3) return igemm_kernel<V, kRows, 3>(rows);
-  }
+  static_assert(kVectors == 2);
   return vectors == 2 ? igemm_kernel<V, kRows, 2>(rows) : igemm_kernel<V, kRows, 1>(rows);
 }
 
+/// One block of the depth: groups of rows that stay in the second cache, under every panel.
+template <class V, int kRows, int kVectors>
+void igemm_block(const IgemmArgs& args) {
+  constexpr std::int64_t kColumns = kVectors * V::kLanes;
+  constexpr std::int64_t kGroupFloats = 128 * 1024;
+  // Rows are spread evenly over the tiles: 13 are 7 and 6, not 12 and 1, which would wait for sums.
+  const std::int64_t tiles = (args.rows + kRows - 1) / kRows;
+  const std::int64_t few = tiles == 0 ? 0 : args.rows / tiles;
+  const std::int64_t more = args.rows - few * tiles;
+  const std::int64_t steps = args.taps * args.depth;
+  const std::int64_t group = 1 + kGroupFloats / (kRows * (1 + steps));
+  for (std::int64_t first = 0; first < tiles; first += group) {
+    const std::int64_t last = first + group < tiles ? first + group : tiles;
+    for (std::int64_t column = 0; column < args.columns; column += kColumns) {
+      const std::int64_t left = args.columns - column;
+      const std::int64_t columns = left < kColumns ? left : kColumns;
+      const std::int64_t vectors = (columns + V::kLanes - 1) / V::kLanes;
+      const float* b = args.b + column * args.b_depth + args.b_first * vectors * V::kLanes;
+      for (std::int64_t tile = first; tile < last; ++tile) {
+        const std::int64_t rows = few + (tile < more ? 1 : 0);
+        const std::int64_t row = tile * few + (tile < more ? tile : more);
+        // The first tiles fetch the next panel while they compute.
+        const bool fetch = (tile - first) * 16 < kColumns;
+        const float* ahead = b + (fetch ? kColumns * args.b_depth + (tile - first) * steps * 16 : 0);
+        igemm_kernel<V, kRows, kVectors>(rows, vectors)(args, {row, column, columns, b, ahead});
+      }
+    }
+  }
+}
+
+/// The part [tap, tap + taps) x [k, k + depth) of the sum; bias and so on go with the last part.
+template <class V, int kRows, int kVectors>
+void igemm_part(const IgemmArgs& args, std::int64_t tap, std::int64_t taps, std::int64_t k,
+                std::int64_t depth) {
+  IgemmArgs part = args;
+  const bool last = tap + taps >= args.taps && k + depth >= args.depth;
+  part.taps = tap + taps < args.taps ? taps : args.taps - tap;
+  part.depth = k + depth < args.depth ? depth : args.depth - k;
+  part.a += tap * args.a_tap_stride;
+  part.a_offset += k;
+  part.b_first += tap * args.depth + k;
+  if (tap > 0 || k > 0) part.epilogue.accumulate = true;
+  if (!last) {
+    part.epilogue.bias = nullptr;
+    part.epilogue.residual = nullptr;
+    part.epilogue.activation = {};
+  }
+  igemm_block<V, kRows, kVectors>(part);
+}
+
+/// Splits the sum into parts of about 512 terms, whose panels stay in the caches. How depends on
+/// taps and depth alone, so that results do not depend on the split of rows and columns.
 template <class V, int kRows, int kVectors>
 void igemm_run(const IgemmArgs& args) {
-  constexpr std::int64_t kColumns = kVectors * V::kLanes;
-  // Rows are spread evenly over the tiles: 9 are 5 and 4, not 8 and 1, which would wait for sums.
-  const std::int64_t tiles = (args.rows + kRows - 1) / kRows;
-  for (std::int64_t column = 0; column < args.columns; column += kColumns) {
-    const std::int64_t left = args.columns - column;
-    const std::int64_t columns = left < kColumns ? left : kColumns;
-    const std::int64_t vectors = (columns + V::kLanes - 1) / V::kLanes;
-    const float* b = args.b + column * args.b_depth + args.b_first * vectors * V::kLanes;
-    for (std::int64_t tile = 0, row = 0; tile < tiles; ++tile) {
-      const std::int64_t rows = args.rows / tiles + (tile < args.rows % tiles ? 1 : 0);
-      igemm_kernel<V, kRows, kVectors>(rows, vectors)(args, {row, column, columns, b});
-      row += rows;
+  constexpr std::int64_t kTerms = 512;
+  if (args.taps * args.depth < kTerms * 3 / 2) {
+    igemm_block<V, kRows, kVectors>(args);
+    return;
+  }
+  const std::int64_t tap_parts = (args.taps * args.depth + kTerms / 2) / kTerms;
+  const std::int64_t taps = (args.taps + tap_parts - 1) / tap_parts;
+  const std::int64_t depth_parts = taps > 1 ? 1 : (args.depth + kTerms / 2) / kTerms;
+  const std::int64_t depth = depth_parts < 2 ? args.depth
+                                             : (args.depth + depth_parts - 1) / depth_parts;
+  for (std::int64_t tap = 0; tap < args.taps; tap += taps) {
+    for (std::int64_t k = 0; k < args.depth; k += depth) {
+      igemm_part<V, kRows, kVectors>(args, tap, taps, k, depth);
     }
   }
 }

@@ -4,6 +4,6 @@
 namespace sardonyx::kernels::avx512 {
 
 extern const IgemmTable kIgemm;
-const IgemmTable kIgemm = {Isa::Avx512, 8, 3 * F32::kLanes, F32::kLanes, igemm_run<F32, 8, 3>};
+const IgemmTable kIgemm = {Isa::Avx512, 12, 2 * F32::kLanes, F32::kLanes, igemm_run<F32, 12, 2>};
 
 }  // namespace sardonyx::kernels::avx512

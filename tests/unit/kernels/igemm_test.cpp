@@ -116,6 +116,21 @@ TEST_CASE("igemm equals a plain loop for random shapes, paddings and epilogues o
   }
 }
 
+TEST_CASE("igemm sums long products in parts, with bias and activation applied once") {
+  for (const Isa isa : supported_isas()) {
+    CAPTURE(isa_name(isa));
+    Random random;
+    for (const auto& [taps, depth] : {std::pair{1, 767}, {1, 768}, {1, 1031}, {9, 128}, {9, 131},
+                                     {2, 900}, {900, 1}, {25, 100}, {3, 511}}) {
+      CAPTURE(taps);
+      CAPTURE(depth);
+      const Activation activation{ActivationKind::HardSigmoid, 0.01F, 0.5F};
+      check_case(igemm_table(isa), {13, 35, taps, depth, activation, true, true, true, 0.5F},
+                 random);
+    }
+  }
+}
+
 TEST_CASE("igemm gives the same bits however rows, columns and depth are split") {
   for (const Isa isa : supported_isas()) {
     CAPTURE(isa_name(isa));
