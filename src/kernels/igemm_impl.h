@@ -169,7 +169,8 @@ void igemm_block(const IgemmArgs& args) {
         const std::int64_t row = tile * few + (tile < more ? tile : more);
         // The first tiles fetch the next panel while they compute.
         const bool fetch = (tile - first) * 16 < kColumns;
-        const float* ahead = b + (fetch ? kColumns * args.b_depth + (tile - first) * steps * 16 : 0);
+        const std::int64_t skip = kColumns * args.b_depth + (tile - first) * steps * 16;
+        const float* ahead = b + (fetch ? skip : 0);
         igemm_kernel<V, kRows, kVectors>(rows, vectors)(args, {row, column, columns, b, ahead});
       }
     }
