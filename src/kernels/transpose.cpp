@@ -152,6 +152,12 @@ void add_outer_axes(TransposePlan& plan, std::span<const Axis> merged, int tiled
   }
 }
 
+std::int64_t outer_positions(const TransposePlan& plan) {
+  std::int64_t count = 1;
+  for (int i = 0; i < plan.outer_count; ++i) count *= plan.outer_dims[static_cast<std::size_t>(i)];
+  return count;
+}
+
 /// Where the outer loops stand.
 struct Odometer {
   std::array<std::int64_t, TransposePlan::kAxesMax> index{};
@@ -214,14 +220,10 @@ TransposePlan plan_transpose(std::span<const std::int64_t> x_dims, std::span<con
   while (tiled >= 0 && merged[static_cast<std::size_t>(tiled)].x_bytes != plan.element_bytes) {
     --tiled;
   }
-  std::int64_t outer = 1;
   if (tiled < 0 || !fits_a_tile(plan.element_bytes)) {
     plan.kind = TransposePlan::Kind::Rows;
     add_outer_axes(plan, merged, -1, false);
-    for (int i = 0; i < plan.outer_count; ++i) {
-      outer *= plan.outer_dims[static_cast<std::size_t>(i)];
-    }
-    plan.units = outer;
+    plan.units = outer_positions(plan);
     plan.unit_bytes = plan.element_bytes;
     return plan;
   }
@@ -230,8 +232,7 @@ TransposePlan plan_transpose(std::span<const std::int64_t> x_dims, std::span<con
   plan.rows = merged[static_cast<std::size_t>(tiled)].dim;
   plan.cols = merged.back().dim;
   plan.x_row_bytes = merged.back().x_bytes;
-  for (int i = 0; i < plan.outer_count; ++i) outer *= plan.outer_dims[static_cast<std::size_t>(i)];
-  plan.units = outer * ((plan.rows + kTileRows - 1) / kTileRows) *
+  plan.units = outer_positions(plan) * ((plan.rows + kTileRows - 1) / kTileRows) *
                ((plan.cols + kTileCols - 1) / kTileCols);
   plan.unit_bytes =
       std::min(plan.rows, kTileRows) * std::min(plan.cols, kTileCols) * plan.element_bytes;

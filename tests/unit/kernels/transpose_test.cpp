@@ -124,8 +124,8 @@ TEST_CASE("a matrix with strides is transposed and nothing beside it is touched"
       for (std::int64_t r = 0; r < rows + 3; ++r) {
         const std::uint8_t* got = &y[static_cast<std::size_t>((c * (rows + 3) + r) * bytes)];
         const Bytes untouched(16, 0xee);
-        const auto offset = static_cast<std::size_t>((r * (cols + 5) + c) * bytes);
-        const std::uint8_t* want = r < rows ? &x[offset] : untouched.data();
+        const auto from = static_cast<std::size_t>((r * (cols + 5) + c) * bytes);
+        const std::uint8_t* want = r < rows ? &x[from] : untouched.data();
         right = right && std::memcmp(got, want, static_cast<std::size_t>(bytes)) == 0;
       }
     }
