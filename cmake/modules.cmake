@@ -9,7 +9,7 @@ function(sardonyx_module name)
     set_source_files_properties(${avx2} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-mbmi2")
     # gcc 12 takes the deliberately undefined operand inside its own intrinsics for a mistake.
     set(avx512_flags "-mavx2;-mfma;-mf16c;-mbmi2;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl")
-    list(APPEND avx512_flags -mavx512vnni -Wno-maybe-uninitialized)
+    list(APPEND avx512_flags -mavx512vnni -Wno-uninitialized -Wno-maybe-uninitialized)
     set_source_files_properties(${avx512} PROPERTIES COMPILE_OPTIONS "${avx512_flags}")
     list(APPEND sources ${avx2} ${avx512})
   endif()
