@@ -62,19 +62,29 @@ Status check_parts(const SparseTensor& sparse) {
 
 }  // namespace
 
-Result<Tensor> densify(const SparseTensor& sparse) {
+Status check_sparse(const SparseTensor& sparse) {
   SDX_TRY(check_parts(sparse));
+  const auto count = sparse.shape.element_count();
+  if (!count || !dtype_bytes(sparse.values.dtype(), *count)) {
+    return failure(Code::InvalidModel, "a sparse tensor of shape {} has too many elements",
+                   sparse.shape.to_string());
+  }
+  for (std::int64_t item = 0; item < sparse.values.dim(0); ++item) {
+    if (flat_position(sparse, item, *count) >= 0) continue;
+    return failure(Code::InvalidModel, "index {} of a sparse tensor lies outside its shape {}",
+                   item, sparse.shape.to_string());
+  }
+  return {};
+}
+
+Result<Tensor> densify(const SparseTensor& sparse) {
+  SDX_TRY(check_sparse(sparse));
   SDX_ASSIGN(Tensor dense, Tensor::allocate(sparse.values.dtype(), sparse.shape));
   const bool is_string = dense.dtype() == DType::String;
   if (!is_string) std::memset(dense.mutable_data(), 0, dense.byte_size());
   const std::int64_t count = dense.element_count();
   for (std::int64_t item = 0; item < sparse.values.dim(0); ++item) {
-    const std::int64_t position = flat_position(sparse, item, count);
-    if (position < 0) {
-      return failure(Code::InvalidModel, "index {} of a sparse tensor lies outside its shape {}",
-                     item, sparse.shape.to_string());
-    }
-    copy_element(sparse.values, item, dense, position);
+    copy_element(sparse.values, item, dense, flat_position(sparse, item, count));
   }
   return dense;
 }

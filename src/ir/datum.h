@@ -33,7 +33,11 @@ struct SparseTensor {
   Tensor indices;
 };
 
-/// The dense tensor: zeros (empty strings) but for the values. Indices out of range are errors.
+/// Errors   InvalidModel when the parts' shapes do not fit each other, the dense size overflows or an
+///          index lies outside the shape.
+Status check_sparse(const SparseTensor& sparse);
+
+/// The dense tensor: zeros (empty strings) but for the values. Errors as check_sparse().
 /// Cost     the dense size, which can be far above the sparse one: callers bound it.
 Result<Tensor> densify(const SparseTensor& sparse);
 

@@ -81,6 +81,7 @@ inline constexpr DTypeSet kFloat8 = set_of(DType::Float8E4M3FN, DType::Float8E4M
                                            DType::Float8E5M2, DType::Float8E5M2FNUZ);
 inline constexpr DTypeSet kSubByte = set_of(DType::UInt4, DType::Int4, DType::Float4E2M1,
                                             DType::UInt2, DType::Int2);
+inline constexpr DTypeSet kFloat6 = set_of(DType::Float6E2M3, DType::Float6E3M2);
 /// What ONNX calls all tensor types up to opset 12.
 inline constexpr DTypeSet kAllClassic =
     kNumeric | kComplex | set_of(DType::Bool, DType::String);

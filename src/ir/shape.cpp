@@ -20,15 +20,18 @@ void Shape::erase(int axis) {
 bool Shape::is_static() const { return std::all_of(begin(), end(), is_known); }
 
 std::optional<std::int64_t> Shape::element_count() const {
-  // A zero makes the tensor empty however large the other sizes are.
-  if (is_static() && std::find(begin(), end(), 0) != end()) return 0;
+  bool is_empty = false;
   std::int64_t count = 1;
   for (const Dim dim : *this) {
+    if (dim == 0) {
+      is_empty = true;
+      continue;
+    }
     const auto product = checked_multiply(count, dim);
     if (!is_known(dim) || !product) return std::nullopt;
     count = *product;
   }
-  return count;
+  return is_empty ? 0 : count;
 }
 
 std::int64_t Shape::product(int first, int last) const {

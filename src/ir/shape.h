@@ -60,7 +60,8 @@ class Shape {
 
   /// All dimensions are sizes.
   bool is_static() const;
-  /// Number of elements; nothing if a dimension is unknown or the product does not fit.
+  /// Number of elements; nothing if a dimension is unknown or the product does not fit. Zeros are
+  /// left out of that test, so that no partial product of a shape that passes can overflow.
   std::optional<std::int64_t> element_count() const;
   /// Product of the dimensions [first, last); they must be static and their product must fit.
   std::int64_t product(int first, int last) const;
