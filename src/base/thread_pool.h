@@ -12,8 +12,8 @@ struct ThreadPoolOptions {
   /// Threads that work on one job, the caller included; 0 means as many as this process may use
   /// (affinity mask and cgroup quota).
   int thread_count = 0;
-  /// How long an idle worker looks for the next job before it parks.
-  int spin_us = 200;
+  /// How long a worker looks for the next loop before it parks, while a RunScope is open.
+  int spin_us = 1000;
 };
 
 /// Processors that this process may use: affinity mask and cgroup quota, at least 1.
@@ -32,6 +32,19 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int thread_count() const;
+
+  /// Says that loops follow each other closely: workers stay awake between them. Without one they
+  /// park at once, so that an idle program costs nothing.
+  class RunScope {
+   public:
+    explicit RunScope(ThreadPool& pool);
+    ~RunScope();
+    RunScope(const RunScope&) = delete;
+    RunScope& operator=(const RunScope&) = delete;
+
+   private:
+    ThreadPool& pool_;
+  };
 
   /// Calls body(begin, end) until [0, count) is covered, then returns. Chunks start at multiples
   /// of `grain` and have that length (the last may be shorter), whatever the number of threads, so

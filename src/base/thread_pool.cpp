@@ -1,0 +1,222 @@
+#include "base/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace sardonyx {
+
+namespace {
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Grows by one in every forked child, where the workers of the parent do not exist.
+std::atomic<int> g_fork_count{0};
+
+int fork_count() {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { g_fork_count.fetch_add(1); });
+  static_cast<void>(registered);
+  return g_fork_count.load(std::memory_order_relaxed);
+}
+
+/// Processors that a cgroup quota allows, or `fallback`.
+int cgroup_processor_count(int fallback) {
+  std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "r");
+  if (file == nullptr) return fallback;
+  long quota = 0;
+  long period = 0;
+  const int fields = std::fscanf(file, "%ld %ld", &quota, &period);
+  std::fclose(file);
+  if (fields != 2 || quota <= 0 || period <= 0) return fallback;
+  return static_cast<int>(std::max(1L, std::min<long>(fallback, (quota + period - 1) / period)));
+}
+
+using Body = FunctionRef<void(std::int64_t, std::int64_t)>;
+
+/// One loop; workers join it while it is open.
+struct Loop {
+  Body* body = nullptr;
+  std::int64_t count = 0;
+  std::int64_t grain = 1;
+  std::atomic<std::int64_t> next{0};
+
+  void work() {
+    while (true) {
+      const std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
+      if (begin >= count) return;
+      (*body)(begin, std::min(begin + grain, count));
+    }
+  }
+};
+
+thread_local bool t_is_inside_loop = false;
+
+}  // namespace
+
+int usable_processor_count() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int count = static_cast<int>(std::thread::hardware_concurrency());
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) count = CPU_COUNT(&set);
+  return std::max(1, cgroup_processor_count(std::max(1, count)));
+}
+
+struct ThreadPool::Impl {
+  explicit Impl(ThreadPoolOptions given) : options(given) {
+    if (options.thread_count <= 0) options.thread_count = usable_processor_count();
+  }
+
+  // The open bit and the number of workers inside change together, so that no worker joins a loop
+  // whose caller has gone.
+  static constexpr std::uint64_t kOpen = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kInside = 0xffff;
+
+  ThreadPoolOptions options;
+  Loop loop;
+  std::atomic<std::uint64_t> state{0};
+  std::atomic<std::uint64_t> generation{0};
+  std::atomic<int> open_runs{0};
+  std::atomic<int> parked{0};
+  std::atomic<bool> stop{false};
+  std::mutex owner;
+  std::mutex park_mutex;
+  std::condition_variable park;
+  std::vector<std::thread> workers;
+  int forks = 0;
+
+  bool join() {
+    std::uint64_t seen = state.load(std::memory_order_acquire);
+    while ((seen & kOpen) != 0) {
+      if (state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) return true;
+    }
+    return false;
+  }
+
+  /// Waits for a generation after `seen`; false when the pool stops.
+  bool wait_for_loop(std::uint64_t seen) {
+    using Clock = std::chrono::steady_clock;
+    const auto limit = Clock::now() + std::chrono::microseconds(options.spin_us);
+    for (int turn = 1;; ++turn) {
+      if (stop.load(std::memory_order_relaxed)) return false;
+      if (generation.load(std::memory_order_acquire) != seen) return true;
+      if (open_runs.load(std::memory_order_relaxed) == 0) break;
+      if (turn % 256 == 0 && Clock::now() > limit) break;
+      relax();
+    }
+    std::unique_lock lock(park_mutex);
+    parked.fetch_add(1);
+    park.wait(lock, [&] { return stop.load() || generation.load() != seen; });
+    parked.fetch_sub(1);
+    return !stop.load();
+  }
+
+  void serve() {
+    t_is_inside_loop = true;
+    std::uint64_t seen = 0;
+    while (wait_for_loop(seen)) {
+      seen = generation.load(std::memory_order_acquire);
+      if (!join()) continue;
+      loop.work();
+      state.fetch_sub(1, std::memory_order_acq_rel);
+    }
+  }
+
+  void start_workers() {
+    const int seen_forks = fork_count();
+    if (forks != seen_forks) {
+      // These threads live in the parent only: their handles must be neither joined nor destroyed.
+      for (std::thread& worker : workers) new std::thread(std::move(worker));
+      workers.clear();
+      state.store(0);
+      parked.store(0);
+      forks = seen_forks;
+    }
+    while (static_cast<int>(workers.size()) < options.thread_count - 1) {
+      workers.emplace_back([this] { serve(); });
+    }
+  }
+
+  void run(std::int64_t count, std::int64_t grain, Body& body) {
+    loop.body = &body;
+    loop.count = count;
+    loop.grain = grain;
+    loop.next.store(0, std::memory_order_relaxed);
+    state.store(kOpen, std::memory_order_release);
+    generation.fetch_add(1);
+    if (parked.load() > 0) {
+      const std::lock_guard lock(park_mutex);
+      park.notify_all();
+    }
+    loop.work();
+    state.fetch_and(~kOpen, std::memory_order_acq_rel);
+    for (int turn = 1; (state.load(std::memory_order_acquire) & kInside) != 0; ++turn) {
+      turn % 4096 == 0 ? static_cast<void>(sched_yield()) : relax();
+    }
+  }
+};
+
+ThreadPool::ThreadPool(ThreadPoolOptions options) : impl_(std::make_unique<Impl>(options)) {
+  impl_->forks = fork_count();
+}
+
+ThreadPool::~ThreadPool() {
+  if (impl_->forks != fork_count()) {
+    // In a forked child the mutexes may be held by threads that do not exist here.
+    static_cast<void>(impl_.release());
+    return;
+  }
+  {
+    const std::lock_guard lock(impl_->park_mutex);
+    impl_->stop.store(true);
+  }
+  impl_->park.notify_all();
+  for (std::thread& worker : impl_->workers) worker.join();
+}
+
+int ThreadPool::thread_count() const { return impl_->options.thread_count; }
+
+ThreadPool::RunScope::RunScope(ThreadPool& pool) : pool_(pool) {
+  pool_.impl_->open_runs.fetch_add(1, std::memory_order_relaxed);
+}
+
+ThreadPool::RunScope::~RunScope() {
+  pool_.impl_->open_runs.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, Body body) {
+  if (count <= 0) return;
+  grain = std::max<std::int64_t>(1, grain);
+  const bool is_alone = impl_->options.thread_count <= 1 || count <= grain || t_is_inside_loop;
+  std::unique_lock lock(impl_->owner, std::defer_lock);
+  if (is_alone || !lock.try_lock()) {
+    for (std::int64_t begin = 0; begin < count; begin += grain) {
+      body(begin, std::min(begin + grain, count));
+    }
+    return;
+  }
+  impl_->start_workers();
+  t_is_inside_loop = true;
+  impl_->run(count, grain, body);
+  t_is_inside_loop = false;
+}
+
+}  // namespace sardonyx
