@@ -9,7 +9,6 @@
 
 #include "base/text.h"
 #include "exec/execution_plan.h"
-#include "exec/profiler.h"
 #include "exec/run_heap.h"
 
 namespace sardonyx {
@@ -64,7 +63,7 @@ struct Frame {
   }
 
   /// Points the slots of a plan at their memory.
-  Status bind(std::shared_ptr<const ExecutionPlan> next, const Program& program) {
+  Status bind(std::shared_ptr<const ExecutionPlan> next) {
     if (plan != nullptr) {
       for (std::size_t slot = 0; slot < slots.size(); ++slot) {
         if (plan->slots[slot].storage != Storage::External) slots[slot] = Datum();
@@ -80,7 +79,6 @@ struct Frame {
             Tensor::view(planned.type.dtype, *planned.type.shape, arena.get() + planned.offset);
       }
     }
-    static_cast<void>(program);
     plan = std::move(next);
     return {};
   }
@@ -415,7 +413,7 @@ Status Executor::run(std::span<const Datum> inputs, std::span<const Datum> captu
   Status status;
   if (frame.plan == nullptr || !frame.plan->fits(inputs, captures)) {
     auto plan = impl_->plan_for(inputs, captures, run);
-    status = plan.ok() ? frame.bind(std::move(plan).value(), impl_->program)
+    status = plan.ok() ? frame.bind(std::move(plan).value())
                        : std::move(plan).take_status();
   }
   if (status.ok()) {

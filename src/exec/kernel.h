@@ -1,34 +1,17 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <random>
 #include <span>
 #include <string>
 
 #include "base/status.h"
-#include "base/thread_pool.h"
+#include "ep/run_state.h"
 #include "ir/datum.h"
 #include "ir/type.h"
 
 namespace sardonyx {
 
 class RunHeap;
-class Profiler;
-
-/// What all instructions of one run share, sub-programs included.
-struct RunState {
-  ThreadPool& pool;
-  /// Set from another thread to stop the run; may be null.
-  const std::atomic<bool>* cancel = nullptr;
-  /// Null when nobody asked for timings.
-  Profiler* profiler = nullptr;
-  std::mt19937_64* random = nullptr;
-  /// How many sub-programs deep this is.
-  int depth = 0;
-
-  bool is_cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
-};
 
 /// What a kernel gets at each run: operands, scratch memory, threads.
 struct KernelContext {

@@ -52,8 +52,6 @@ struct Program {
   std::vector<SlotId> outputs;
   std::vector<SlotId> captures;
   std::vector<std::pair<SlotId, Datum>> constants;
-  /// Inputs that are left out take these (null entries: no default).
-  std::vector<std::shared_ptr<const Datum>> input_defaults;
 };
 
 }  // namespace sardonyx

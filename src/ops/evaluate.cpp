@@ -20,7 +20,7 @@ Result<std::vector<Type>> infer_outputs(const Node& node, const OpSchema& schema
     data[i] = inputs[i]->tensor();
   }
   std::vector<Type> outputs(node.outputs.size());
-  SDX_TRY(check_signature(node, schema, graph, types, outputs));
+  SDX_TRY(check_signature(node, schema, &graph, types, outputs));
   InferContext context(node, schema, &graph, {types, data, outputs});
   SDX_TRY(schema.infer(context));
   return outputs;

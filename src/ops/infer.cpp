@@ -68,7 +68,7 @@ Status infer_node(Graph& graph, NodeId id) {
     data[i] = value.constant ? &*value.constant : nullptr;
   }
   std::vector<Type> outputs(node.outputs.size());
-  SDX_TRY(check_signature(node, *schema, graph, types, outputs));
+  SDX_TRY(check_signature(node, *schema, &graph, types, outputs));
   const auto infer_subgraph = [&](const Graph& subgraph,
                                   std::span<const Type> inputs) -> Result<std::vector<Type>> {
     auto& inner = const_cast<Graph&>(subgraph);

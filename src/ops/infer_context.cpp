@@ -225,7 +225,7 @@ Status check_attributes(const Node& node, const OpSchema& schema) {
   return {};
 }
 
-Status check_inputs(const Node& node, const Signature& signature, const Graph& graph,
+Status check_inputs(const Node& node, const Signature& signature, const Graph* graph,
                     std::span<const Type* const> types, Bindings& bindings) {
   const std::string_view text = signature.text;
   const Letters letters(text.substr(0, text.find('>')));
@@ -238,14 +238,16 @@ Status check_inputs(const Node& node, const Signature& signature, const Graph& g
     }
     const char upper = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
     if (types[i] == nullptr) continue;
-    SDX_TRY(check_operand(upper, *types[i], graph.value(node.inputs[i]).name, bindings));
+    const std::string name =
+        graph != nullptr ? graph->value(node.inputs[i]).name : fmt::format("#{}", i);
+    SDX_TRY(check_operand(upper, *types[i], name, bindings));
   }
   return {};
 }
 
 }  // namespace
 
-Status check_signature(const Node& node, const OpSchema& schema, const Graph& graph,
+Status check_signature(const Node& node, const OpSchema& schema, const Graph* graph,
                        std::span<const Type* const> types, std::span<Type> outputs) {
   SDX_TRY(check_count("inputs", node.inputs.size(), input_arity(schema.signature)));
   SDX_TRY(check_count("outputs", node.outputs.size(), output_arity(schema.signature)));

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "base/status.h"
+#include "cpu/packed_weights.h"
+#include "exec/program.h"
+#include "ir/graph.h"
+
+namespace sardonyx {
+
+/// Turns a graph, whose types are inferred, into a program of kernel calls. Constants are shared
+/// with the graph, not copied.
+/// Errors   of kernels that refuse their node, naming it.
+Result<Program> lower(const Graph& graph, PackedWeights& weights, int thread_count);
+
+}  // namespace sardonyx

@@ -1,0 +1,83 @@
+#include "cpu/provider.h"
+
+#include <algorithm>
+
+#include "cpu/lower.h"
+#include "exec/executor.h"
+#include "ops/schema.h"
+#include "passes/pipeline.h"
+
+namespace sardonyx {
+
+namespace {
+
+/// Transformed weights may take this much, or this share of all weights if that is more.
+constexpr std::size_t kPacked_bytes_least = std::size_t{64} << 20;
+constexpr double kPacked_share = 0.12;
+
+std::size_t constant_bytes(const Graph& graph) {
+  std::size_t total = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const auto& constant = graph.value(id).constant;
+    if (constant) total += constant->byte_size();
+  }
+  return total;
+}
+
+class CpuCompiled final : public Compiled {
+ public:
+  CpuCompiled(Graph graph, PackedWeights weights, Program program)
+      : graph_(std::move(graph)),
+        packed_bytes_(weights.used_bytes()),
+        executor_(std::move(program)) {}
+
+  Status run(std::span<const Datum> inputs, std::span<Datum> outputs, RunState& state) override {
+    return executor_.run(inputs, {}, outputs, state);
+  }
+  CompiledMemory memory() const override {
+    return {packed_bytes_, 0, executor_.memory().arena_bytes};
+  }
+  void shrink() override { executor_.shrink(); }
+  const Graph* optimized_graph() const override { return &graph_; }
+
+ private:
+  Graph graph_;
+  std::size_t packed_bytes_;
+  Executor executor_;
+};
+
+class CpuProvider final : public Provider {
+ public:
+  explicit CpuProvider(std::shared_ptr<WeightStore> weights) : weights_(std::move(weights)) {}
+
+  std::string_view name() const override { return "CPUExecutionProvider"; }
+
+  bool can_run(const Graph& graph, NodeId id, std::string* why_not) const override {
+    const Node& node = graph.node(id);
+    const auto schema = find_schema(node.domain, node.op_type, node.opset);
+    if (!schema.ok() && why_not != nullptr) *why_not = schema.status().message();
+    return schema.ok();
+  }
+
+  Result<std::unique_ptr<Compiled>> compile(Graph graph,
+                                            const CompileOptions& options) const override {
+    SDX_TRY(run_passes(PassStage::Provider, graph, PassOptions{}));
+    const auto share = static_cast<std::size_t>(static_cast<double>(constant_bytes(graph)) *
+                                                kPacked_share);
+    PackedWeights weights(*weights_, std::max(kPacked_bytes_least, share));
+    SDX_ASSIGN(Program program, lower(graph, weights, options.thread_count));
+    return std::unique_ptr<Compiled>(
+        std::make_unique<CpuCompiled>(std::move(graph), std::move(weights), std::move(program)));
+  }
+
+ private:
+  std::shared_ptr<WeightStore> weights_;
+};
+
+}  // namespace
+
+std::unique_ptr<Provider> make_cpu_provider(std::shared_ptr<WeightStore> weights) {
+  return std::make_unique<CpuProvider>(std::move(weights));
+}
+
+}  // namespace sardonyx

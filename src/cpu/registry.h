@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+
+#include "cpu/kernel_request.h"
+
+namespace sardonyx {
+
+/// Rows of one family; each is defined in the file of that name (registry.cpp lists them).
+std::span<const KernelRow> control_flow_kernels();
+
+/// What serves a node: a kernel and the facts that planning may use about it.
+struct ChosenKernel {
+  std::unique_ptr<Kernel> kernel;
+  unsigned flags = Instruction::kPlain;
+};
+
+/// The first row that serves the node, or the plain evaluator.
+Result<ChosenKernel> choose_kernel(const KernelRequest& request);
+
+}  // namespace sardonyx

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "ep/run_state.h"
+#include "ir/datum.h"
+#include "ir/graph.h"
+
+namespace sardonyx {
+
+/// Memory that a compiled part holds, for reports.
+struct CompiledMemory {
+  /// Weights in a layout other than the source's.
+  std::size_t packed_bytes = 0;
+  /// Constants that folding made.
+  std::size_t folded_bytes = 0;
+  std::size_t arena_bytes = 0;
+};
+
+/// A part of a graph made ready to run. Runs from several threads at once.
+class Compiled {
+ public:
+  virtual ~Compiled() = default;
+
+  /// Inputs and outputs in the order of the part's graph. An output that holds a tensor of the
+  /// right type and shape is written into; others are filled. An input without value takes its
+  /// default.
+  virtual Status run(std::span<const Datum> inputs, std::span<Datum> outputs, RunState& run) = 0;
+
+  virtual CompiledMemory memory() const { return {}; }
+  /// Gives memory back that only speeds up the next run.
+  virtual void shrink() {}
+  /// The graph that really runs, after the provider's own passes; null when there is none to show.
+  virtual const Graph* optimized_graph() const { return nullptr; }
+};
+
+/// What the caller of compile() wants.
+struct CompileOptions {
+  /// Threads that will run the part.
+  int thread_count = 1;
+  /// Provider and session options by key.
+  std::vector<std::pair<std::string, std::string>> entries;
+  /// Loading stops when it becomes true; may be null.
+  const std::atomic<bool>* cancel = nullptr;
+
+  std::string_view entry(std::string_view key, std::string_view fallback) const {
+    for (const auto& [name, value] : entries) {
+      if (name == key) return value;
+    }
+    return fallback;
+  }
+};
+
+/// Someone who can execute parts of graphs on a device.
+class Provider {
+ public:
+  virtual ~Provider() = default;
+
+  /// "CPUExecutionProvider".
+  virtual std::string_view name() const = 0;
+  /// Whether this provider can execute the node; null-terminated reason in `why_not` otherwise.
+  virtual bool can_run(const Graph& graph, NodeId node, std::string* why_not) const = 0;
+  /// Takes a graph of its own, with types inferred and functions inlined.
+  virtual Result<std::unique_ptr<Compiled>> compile(Graph graph,
+                                                    const CompileOptions& options) const = 0;
+};
+
+}  // namespace sardonyx
