@@ -11,7 +11,7 @@
 
 namespace sardonyx {
 
-/// What tells one state of one file from another: a file that is changed or replaced gets a new one.
+/// What tells one state of one file from another: a changed or replaced file gets a new one.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;

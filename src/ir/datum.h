@@ -33,8 +33,8 @@ struct SparseTensor {
   Tensor indices;
 };
 
-/// Errors   InvalidModel when the parts' shapes do not fit each other, the dense size overflows or an
-///          index lies outside the shape.
+/// Errors   InvalidModel when the parts' shapes do not fit each other, the dense size overflows or
+///          an index lies outside the shape.
 Status check_sparse(const SparseTensor& sparse);
 
 /// The dense tensor: zeros (empty strings) but for the values. Errors as check_sparse().

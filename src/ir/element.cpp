@@ -296,7 +296,9 @@ template <typename From>
 void store_chunk(DType dtype, std::byte* data, std::int64_t start, std::int64_t count,
                  const From* source, bool saturate) {
   const bool is_plain = switch_plain(dtype, [&]<typename T>() {
-    for (std::int64_t i = 0; i < count; ++i) write_plain<T>(data, start + i, to_plain<T>(source[i]));
+    for (std::int64_t i = 0; i < count; ++i) {
+      write_plain<T>(data, start + i, to_plain<T>(source[i]));
+    }
   });
   if (is_plain) return;
   if constexpr (std::is_same_v<From, std::int64_t>) {

@@ -127,7 +127,8 @@ Status GraphReader::add_initializer(Initializer initializer) {
   if (!is_new) {
     const Initializer& first = initializers_[entry->second];
     // Some writers store a shared weight once per use.
-    if (!first.sparse && !initializer.sparse && have_equal_bytes(first.tensor, initializer.tensor)) {
+    if (!first.sparse && !initializer.sparse &&
+        have_equal_bytes(first.tensor, initializer.tensor)) {
       return {};
     }
     return failure(Code::InvalidModel, "two initializers have the name '{}'", initializer.name);

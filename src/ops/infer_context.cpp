@@ -139,8 +139,9 @@ Status check_operand(char upper, const Type& type, const std::string& name, Bind
   if (type.dtype == DType::Undefined) return {};
   if (upper == 'N') {
     if (type.dtype == DType::Int32 || type.dtype == DType::Int64) return {};
-    return failure(Code::InvalidModel, "input '{}' should be tensor(int32) or tensor(int64), but is {}",
-                   name, type.to_string());
+    return failure(Code::InvalidModel,
+                   "input '{}' should be tensor(int32) or tensor(int64), but is {}", name,
+                   type.to_string());
   }
   if (!Bindings::is_variable(upper)) {
     if (type.dtype == Bindings::fixed(upper)) return {};
@@ -209,8 +210,10 @@ Status check_attributes(const Node& node, const OpSchema& schema) {
       std::vector<std::string> known;
       for (const AttributeRow& r : rows) known.emplace_back(r.name);
       const std::string guess = nearest(name, known);
+      const std::string hint =
+          guess.empty() ? "" : fmt::format(" (did you mean '{}'?)", guess);
       return failure(Code::InvalidModel, "attribute '{}' is not known in version {}{}", name,
-                     schema.since, guess.empty() ? "" : fmt::format(" (did you mean '{}'?)", guess));
+                     schema.since, hint);
     }
     if (!kind_fits(row->kind, attribute)) {
       return failure(Code::InvalidModel, "attribute '{}' should be of kind {}, but is {}", name,

@@ -89,7 +89,8 @@ class InferContext {
 
 /// Checks the numbers and element types of inputs against the signature, and attributes against
 /// the row; then fills the element types of outputs that the signature determines.
-/// Errors   InvalidModel, naming the tensor (by position without a graph); the caller adds the node.
+/// Errors   InvalidModel, naming the tensor (by position without a graph); the caller adds the
+///          node.
 Status check_signature(const Node& node, const OpSchema& schema, const Graph* graph,
                        std::span<const Type* const> types, std::span<Type> outputs);
 

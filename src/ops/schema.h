@@ -77,7 +77,7 @@ inline constexpr std::int64_t kOnnxMlOpsetReviewed = 5;
 const std::vector<OpSchema>& all_schemas();
 
 /// The row for `name` in opset `opset` of `domain`.
-/// Errors   Unsupported when the operator is unknown (with the nearest name), too new, or withdrawn.
+/// Errors   Unsupported when the operator is unknown (with the nearest name), too new or withdrawn.
 Result<const OpSchema*> find_schema(std::string_view domain, std::string_view name,
                                     std::int64_t opset);
 
