@@ -1,0 +1,103 @@
+"""ModelCompiler: compile a model ahead of time."""
+
+import os
+
+from . import _native
+from .enums import GraphOptimizationLevel, OrtCompileApiFlags, OrtWeightlessSupport
+
+__all__ = ["ModelCompiler", "OrtExternalInitializerInfo"]
+
+
+class OrtExternalInitializerInfo:
+    """A place in a file that holds a weight."""
+
+    def __init__(self, filepath, file_offset, byte_size):
+        self.filepath = os.fspath(filepath)
+        self.file_offset = int(file_offset)
+        self.byte_size = int(byte_size)
+
+
+class ModelCompiler:
+    """Compiles a model for the providers of some session options.
+
+    >>> compiler = ModelCompiler(options, "model.onnx")
+    >>> compiler.compile_to_file("model_ctx.onnx")
+
+    The result is a small model whose nodes name the compiled data: beside it in a file, or inside
+    with embed_compiled_data_into_model. Loading it is quick, and its weights are mapped.
+    """
+
+    def __init__(
+        self,
+        sess_options,
+        input_model_path_or_bytes,
+        embed_compiled_data_into_model=False,
+        external_initializers_file_path=None,
+        external_initializers_size_threshold=1024,
+        flags=OrtCompileApiFlags.NONE,
+        graph_optimization_level=GraphOptimizationLevel.ORT_DISABLE_ALL,
+        get_initializer_location_func=None,
+        weightless_mode=None,
+    ):
+        if external_initializers_file_path and get_initializer_location_func:
+            raise ValueError(
+                "give external_initializers_file_path or get_initializer_location_func, not both"
+            )
+        path = data = None
+        if isinstance(input_model_path_or_bytes, (str, os.PathLike)):
+            path = os.fsdecode(os.fspath(input_model_path_or_bytes))
+        elif isinstance(input_model_path_or_bytes, (bytes, bytearray, memoryview)):
+            data = bytes(input_model_path_or_bytes)
+        else:
+            kind = type(input_model_path_or_bytes)
+            raise TypeError(f"Unable to load from type '{kind}': expected a path or bytes")
+        self._native = _native.Compiler(sess_options._apply(), path, data)
+        self._native.set_embed(bool(embed_compiled_data_into_model))
+        self._native.set_flags(int(flags))
+        self._native.set_level(int(graph_optimization_level))
+        if external_initializers_file_path:
+            file = os.fspath(external_initializers_file_path)
+            self._native.set_initializers_file(file, int(external_initializers_size_threshold))
+        if get_initializer_location_func:
+            self._native.set_locator(self._locator(get_initializer_location_func))
+        if weightless_mode is not None:
+            self._native.set_weightless_mode(int(OrtWeightlessSupport(weightless_mode)))
+
+    @staticmethod
+    def _locator(function):
+        """The user's function in the form that the native module calls."""
+
+        def locate(name, array, info):
+            value = _native.OrtValue.ortvalue_from_numpy(array)
+            given = OrtExternalInitializerInfo(*info) if info else None
+            place = function(name, value, given)
+            return (place.filepath, place.file_offset, place.byte_size) if place else None
+
+        return locate
+
+    def compile_to_file(self, output_model_path=None):
+        """Write the compiled model to a file; by default beside the source, with '_ctx' added."""
+        if output_model_path is None:
+            self._native.compile_to_default()
+        else:
+            self._native.compile_to_file(os.fspath(output_model_path))
+
+    def compile_to_bytes(self):
+        """Return the compiled model as bytes."""
+        return self._native.compile_to_bytes()
+
+    def compile_to_stream(self, write_function):
+        """Hand the compiled model to a function, part by part as bytes."""
+        self._native.compile_to_stream(write_function)
+
+    def set_ep_context_binary_information(self, output_directory, model_name):
+        """Set the folder and the name that the compiled data's file is derived from."""
+        self._native.set_binary_information(os.fspath(output_directory), model_name)
+
+    def set_ep_context_data_write_func(self, write_func):
+        """Hand compiled data to a function (name, bytes) instead of writing files."""
+        self._native.set_write_data(write_func)
+
+    def clear_ep_context_data_write_func(self):
+        """Write compiled data to files again."""
+        self._native.set_write_data(None)
