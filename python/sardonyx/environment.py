@@ -65,10 +65,7 @@ def set_global_thread_pool_sizes(intra_op_num_threads=0, inter_op_num_threads=0)
         raise RuntimeError("set_global_thread_pool_sizes must be called before the first session")
 
 
-seed = None
-
-
 def set_seed(value):
     """Seed the random operators of sessions made from now on."""
-    global seed
-    seed = int(value)
+    if _native.is_own_library():
+        _native.set_random_seed(int(value))

@@ -26,6 +26,8 @@ const SardonyxApi& required_api() {
 
 void bind_own(nb::module_& module) {
   module.def("is_own_library", [] { return own_api() != nullptr; });
+  module.def("set_random_seed",
+             [](int64_t seed) { check(required_api().SetRandomSeed(seed)); });
   module.def("describe_build", [] {
     char* json = nullptr;
     return take_json(required_api().DescribeBuild(cpu_allocator(), &json), json);

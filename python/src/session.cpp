@@ -4,7 +4,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstring>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "devices.h"
 #include "options.h"
@@ -184,6 +186,14 @@ nb::list run(nb::handle self, nb::object names, nb::object feeds, nb::object opt
 
 // --- asynchronous runs
 
+// Runs that have not called back yet; the interpreter waits for them before it ends.
+std::atomic<int> pending_runs{0};
+
+void wait_for_pending_runs() {
+  nb::gil_scoped_release unlocked;
+  while (pending_runs.load() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 struct AsyncCall {
   Call call;
   nb::object session;
@@ -209,6 +219,8 @@ void finish_async(void* state, OrtValue**, size_t, OrtStatus* status) {
   } catch (nb::python_error& raised) {
     raised.discard_as_unraisable("the callback of run_async");
   }
+  task.reset();
+  pending_runs.fetch_sub(1);
 }
 
 void run_async(nb::handle self, nb::object names, nb::object feeds, nb::object callback,
@@ -226,13 +238,17 @@ void run_async(nb::handle self, nb::object names, nb::object feeds, nb::object c
   const OrtRunOptions* run_options = raw(options);
   AsyncCall* state = task.release();
   OrtStatus* status = nullptr;
+  pending_runs.fetch_add(1);
   {
     nb::gil_scoped_release unlocked;
     status = api().RunAsync(session.handle.get(), run_options, call.input_names.data(),
                             call.inputs.data(), call.inputs.size(), call.output_names.data(),
                             call.output_names.size(), call.outputs.data(), finish_async, state);
   }
-  if (status) task.reset(state);
+  if (status) {
+    task.reset(state);
+    pending_runs.fetch_sub(1);
+  }
   check(status);
 }
 
@@ -360,6 +376,7 @@ const Port* Session::find_feed(const char* name) const {
 }
 
 void bind_session(nb::module_& module) {
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&wait_for_pending_runs));
   nb::class_<Session>(module, "Session")
       .def("__init__", &make_session, nb::arg("options"), nb::arg("path").none(),
            nb::arg("bytes").none())

@@ -65,7 +65,7 @@ const OrtMemoryInfo* memory_of(const Value& self) {
 
 std::string device_name(const Value& self) {
   const ONNXType kind = kind_of(self);
-  if (kind != ONNX_TYPE_TENSOR && kind != ONNX_TYPE_SPARSETENSOR) return "cpu";
+  if (kind != ONNX_TYPE_TENSOR) return "cpu";
   OrtMemoryInfoDeviceType device = OrtMemoryInfoDeviceType_CPU;
   api().MemoryInfoGetDeviceType(memory_of(self), &device);
   if (device == OrtMemoryInfoDeviceType_CPU) return "cpu";
@@ -173,6 +173,11 @@ void update_in_place(Value& self, nb::object data) {
   Fed fed = from_array(data, kUndefined);
   Value other{std::move(fed.value), std::move(fed.owner)};
   const Description theirs = describe(other);
+  if (mine.element != theirs.element) {
+    throw nb::type_error((std::string("the array holds ") + element_name(theirs.element) +
+                          ", the OrtValue " + element_name(mine.element))
+                             .c_str());
+  }
   const size_t bytes = element_bytes(mine.element, mine.count);
   if (bytes != element_bytes(theirs.element, theirs.count)) {
     throw nb::value_error(("the array has " +
