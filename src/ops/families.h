@@ -8,10 +8,18 @@ namespace sardonyx {
 
 /// The rows of one family; each is defined in the file of that name.
 std::span<const OpSchema> unary_schemas();
+std::span<const OpSchema> activation_schemas();
+std::span<const OpSchema> softmax_schemas();
+std::span<const OpSchema> binary_schemas();
+std::span<const OpSchema> variadic_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     unary_schemas,
+    activation_schemas,
+    softmax_schemas,
+    binary_schemas,
+    variadic_schemas,
 };
 
 }  // namespace sardonyx
