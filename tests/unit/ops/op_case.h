@@ -91,7 +91,7 @@ class OpCase {
       data.push_back(data_[i].tensor());
     }
     std::vector<Type> outputs(node_.outputs.size());
-    SDX_TRY(check_signature(node_, *schema, graph_, types, outputs));
+    SDX_TRY(check_signature(node_, *schema, &graph_, types, outputs));
     InferContext context(node_, *schema, &graph_, {types, data, outputs});
     SDX_TRY(schema->infer(context));
     return outputs;
