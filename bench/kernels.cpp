@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gemm.h"
 #include "kernels/igemm.h"
 
 using namespace sardonyx;
@@ -96,6 +97,26 @@ void bench_igemm(const char* filter, Isa isa, Sizes s) {
          4.0 * static_cast<double>(s.n * s.k));
 }
 
+// B where it is: [k, n] or [n, k], in one of the formats.
+void bench_gemm(const char* filter, Isa isa, Sizes s, bool transposed, FloatFormat format) {
+  const char* formats[] = {"f32", "f16", "bf16"};
+  const std::string kind = std::string(transposed ? "gemm [n,k] " : "gemm [k,n] ") +
+                           formats[static_cast<int>(format)];
+  const std::string name = label(isa, kind.c_str(), s.m, s.n, s.k);
+  if (!wanted(filter, name)) return;
+  Buffer<float> a(s.m * s.k), b(s.n * s.k), c(s.m * s.n);
+  GemmArgs args;
+  args.m = s.m, args.n = s.n, args.k = s.k;
+  args.a = a.get(), args.a_stride = s.k;
+  args.b = b.get(), args.b_transposed = transposed, args.b_stride = transposed ? s.k : s.n;
+  args.b_format = format;
+  args.c = c.get(), args.c_stride = s.n;
+  Buffer<float> scratch(static_cast<std::int64_t>(gemm_scratch_bytes(args, isa) / sizeof(float)));
+  const double seconds = fastest([&] { gemm(args, scratch.get(), isa); });
+  report(name, seconds, 2.0 * static_cast<double>(s.m * s.n * s.k),
+         static_cast<double>(format_bytes(format) * s.n * s.k));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -105,6 +126,13 @@ int main(int argc, char** argv) {
     for (const Sizes s : {Sizes{128, 768, 768}, {128, 3072, 768}, {128, 768, 3072}, {16, 768, 768},
                           {1, 768, 768}, {3136, 64, 576}, {196, 256, 1024}, {49, 512, 4608}}) {
       bench_igemm(filter, isa, s);
+    }
+    for (const std::int64_t m : {1, 2, 4, 8, 12, 16, 24, 32, 128}) {
+      for (const bool transposed : {false, true}) {
+        bench_gemm(filter, isa, {m, 768, 768}, transposed, FloatFormat::F32);
+        bench_gemm(filter, isa, {m, 4096, 4096}, transposed, FloatFormat::F32);
+        bench_gemm(filter, isa, {m, 4096, 4096}, transposed, FloatFormat::F16);
+      }
     }
   }
   return 0;

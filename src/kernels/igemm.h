@@ -5,6 +5,7 @@
 
 #include "base/cpu_features.h"
 #include "kernels/activation.h"
+#include "kernels/float_format.h"
 
 namespace sardonyx::kernels {
 
@@ -39,6 +40,22 @@ struct IgemmArgs {
   Epilogue epilogue;
 };
 
+/// Where B comes from: element (t, k, column) is at
+/// b[t * tap_stride + k * depth_stride + column * column_stride].
+/// A row-major [k, n] has depth_stride n and column_stride 1, a transposed [n, k] the converse;
+/// OIHW weights of a convolution have column_stride I*H*W, depth_stride H*W and tap_stride 1.
+/// Strides count elements.
+struct IgemmSource {
+  const void* b = nullptr;
+  std::int64_t columns = 0;
+  std::int64_t taps = 1;
+  std::int64_t depth = 0;
+  std::int64_t column_stride = 1;
+  std::int64_t depth_stride = 0;
+  std::int64_t tap_stride = 0;
+  FloatFormat format = FloatFormat::F32;
+};
+
 /// The float32 matrix product behind GEMM and convolution, for one instruction set:
 /// c[row][column] = sum over t, k of a[t][row][k] * b[t * depth + k][column], then the epilogue.
 ///
@@ -54,22 +71,11 @@ struct IgemmTable {
   int tile_columns;  // columns of a panel: the grain to split columns at
   int lanes;         // the last panel is as wide as its columns, rounded up to this
   void (*run)(const IgemmArgs& args);
+  // One panel of `columns` columns; igemm_pack loops over it.
+  void (*pack)(const IgemmSource& source, std::int64_t column, std::int64_t columns,
+               float* packed);
 };
 const IgemmTable& igemm_table(Isa isa = active_isa());
-
-/// Where B comes from: element (t, k, column) is at
-/// b[t * tap_stride + k * depth_stride + column * column_stride].
-/// A row-major [k, n] has depth_stride n and column_stride 1, a transposed [n, k] the converse;
-/// OIHW weights of a convolution have column_stride I*H*W, depth_stride H*W and tap_stride 1.
-struct IgemmSource {
-  const float* b = nullptr;
-  std::int64_t columns = 0;
-  std::int64_t taps = 1;
-  std::int64_t depth = 0;
-  std::int64_t column_stride = 1;
-  std::int64_t depth_stride = 0;
-  std::int64_t tap_stride = 0;
-};
 
 /// Panels of tile_columns that `columns` need.
 std::int64_t igemm_panels(const IgemmTable& table, std::int64_t columns);

@@ -17,7 +17,9 @@ struct IgemmTile {
   const float* prefetch;  // what the next panel will need: 64 bytes for each step of the depth
 };
 
-template <class V, int kRows, int kVectors>
+/// The tile of kRows rows of kVectors vectors, which lie in panels of kInPanel vectors. Few rows
+/// take many panels at once, as a sum waits for its last term.
+template <class V, int kRows, int kVectors, int kInPanel = kVectors>
 struct IgemmKernel {
   using Reg = typename V::Reg;
 
@@ -41,7 +43,7 @@ struct IgemmKernel {
                        Reg (&acc)[kRows][kVectors]) {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i, p += stride) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const std::int64_t column = v * V::kLanes;
         acc[i][v] = V::add(acc[i][v], load<kFull>(p + column, columns - column));
@@ -58,7 +60,7 @@ struct IgemmKernel {
       const Reg alpha = V::set(e.alpha);
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) acc[i][v] = V::mul(acc[i][v], alpha);
       }
     }
@@ -73,7 +75,7 @@ struct IgemmKernel {
     const Reg high = V::set(range.high);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const std::int64_t column = v * V::kLanes;
         float* p = c + i * args.c_stride + column;
@@ -90,24 +92,27 @@ struct IgemmKernel {
     Reg acc[kRows][kVectors];
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) acc[i][v] = V::set(0);
     }
     const float* b = tile.b;
     const float* prefetch = tile.prefetch;
+    const std::int64_t panel = kInPanel * V::kLanes * args.b_depth;
     for (std::int64_t tap = 0; tap < args.taps; ++tap) {
       const float* rows[kRows];
       load_rows(args, tap, tile.row, rows);
-      for (std::int64_t k = 0; k < args.depth; ++k, b += kVectors * V::kLanes, prefetch += 16) {
+      for (std::int64_t k = 0; k < args.depth; ++k, b += kInPanel * V::kLanes, prefetch += 16) {
         // Narrower vectors leave the load ports no time for it.
         if constexpr (V::kLanes >= 16) __builtin_prefetch(prefetch, 0, 2);
         Reg bs[kVectors];
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) bs[v] = V::load(b + v * V::kLanes);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          bs[v] = V::load(b + v / kInPanel * panel + v % kInPanel * V::kLanes);
+        }
 #pragma GCC unroll 16
         for (int i = 0; i < kRows; ++i) {
           const Reg as = V::set(rows[i][k]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
           for (int v = 0; v < kVectors; ++v) acc[i][v] = V::fma(as, bs[v], acc[i][v]);
         }
       }
@@ -146,11 +151,36 @@ inline IgemmTileFunction igemm_kernel(std::int64_t rows, std::int64_t vectors) {
   return vectors == 2 ? igemm_kernel<V, kRows, 2>(rows) : igemm_kernel<V, kRows, 1>(rows);
 }
 
+/// At most two rows; four panels at a time.
+template <class V, int kRows>
+void igemm_few_rows(const IgemmArgs& args) {
+  constexpr int kVectors = kRows == 1 ? 8 : 4;
+  constexpr std::int64_t kColumns = kVectors * V::kLanes;
+  for (std::int64_t column = 0; column < args.columns;) {
+    const std::int64_t left = args.columns - column;
+    const bool wide = left >= kColumns;
+    const std::int64_t columns = wide ? kColumns : (left < 2 * V::kLanes ? left : 2 * V::kLanes);
+    const std::int64_t width = left > V::kLanes ? 2 * V::kLanes : V::kLanes;
+    const float* b = args.b + column * args.b_depth + args.b_first * width;
+    const IgemmTile tile = {0, column, columns, b, b};
+    if (wide) {
+      IgemmKernel<V, kRows, kVectors, 2>::run(args, tile);
+    } else if (width > V::kLanes) {
+      IgemmKernel<V, kRows, 2>::run(args, tile);
+    } else {
+      IgemmKernel<V, kRows, 1>::run(args, tile);
+    }
+    column += columns;
+  }
+}
+
 /// One block of the depth: groups of rows that stay in the second cache, under every panel.
 template <class V, int kRows, int kVectors>
 void igemm_block(const IgemmArgs& args) {
   constexpr std::int64_t kColumns = kVectors * V::kLanes;
   constexpr std::int64_t kGroupFloats = 128 * 1024;
+  if (args.rows == 1) return igemm_few_rows<V, 1>(args);
+  if (args.rows == 2) return igemm_few_rows<V, 2>(args);
   // Rows are spread evenly over the tiles: 13 are 7 and 6, not 12 and 1, which would wait for sums.
   const std::int64_t tiles = (args.rows + kRows - 1) / kRows;
   const std::int64_t few = tiles == 0 ? 0 : args.rows / tiles;

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/small_floats.h"
+#include "kernels/float_format.h"
+
 namespace sardonyx::kernels::generic {
 
 /// Four floats, by the compiler's vector extension. The same interface as avx2::F32 and
@@ -28,6 +31,25 @@ struct F32 {
   static void store_n(float* p, Reg r, std::int64_t n) {
     if (n > 0) std::memcpy(p, &r, static_cast<std::size_t>(n < 4 ? n : 4) * sizeof(float));
   }
+  // Elements of b from `index` on, n of them (the rest zero), as float32.
+  template <FloatFormat kFormat>
+  static Reg load_as_n(const void* b, std::int64_t index, std::int64_t n) {
+    if constexpr (kFormat == FloatFormat::F32) {
+      return load_n(static_cast<const float*>(b) + index, n);
+    } else {
+      Reg r = {};
+      const auto* bits = static_cast<const std::uint16_t*>(b) + index;
+      for (std::int64_t i = 0; i < 4 && i < n; ++i) {
+        r[i] = kFormat == FloatFormat::F16 ? to_float(Half{bits[i]}) : to_float(BFloat16{bits[i]});
+      }
+      return r;
+    }
+  }
+  template <FloatFormat kFormat>
+  static Reg load_as(const void* b, std::int64_t index) {
+    return load_as_n<kFormat>(b, index, kLanes);
+  }
+  static float sum(Reg a) { return (a[0] + a[1]) + (a[2] + a[3]); }
   static Reg add(Reg a, Reg b) { return a + b; }
   static Reg sub(Reg a, Reg b) { return a - b; }
   static Reg mul(Reg a, Reg b) { return a * b; }

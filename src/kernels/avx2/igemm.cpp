@@ -1,9 +1,12 @@
-#include "kernels/avx2/simd.h"
 #include "kernels/igemm_impl.h"
+
+#include "kernels/avx2/simd.h"
+#include "kernels/igemm_pack_impl.h"
 
 namespace sardonyx::kernels::avx2 {
 
 extern const IgemmTable kIgemm;
-const IgemmTable kIgemm = {Isa::Avx2, 6, 2 * F32::kLanes, F32::kLanes, igemm_run<F32, 6, 2>};
+const IgemmTable kIgemm = {Isa::Avx2,    6,                   2 * F32::kLanes,
+                           F32::kLanes,  igemm_run<F32, 6, 2>, igemm_pack_panel<F32>};
 
 }  // namespace sardonyx::kernels::avx2

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/float_format.h"
+
 namespace sardonyx::kernels::avx2 {
 
 /// Eight floats.
@@ -17,6 +19,38 @@ struct F32 {
   static void store(float* p, Reg r) { _mm256_storeu_ps(p, r); }
   static Reg load_n(const float* p, std::int64_t n) { return _mm256_maskload_ps(p, first(n)); }
   static void store_n(float* p, Reg r, std::int64_t n) { _mm256_maskstore_ps(p, first(n), r); }
+  // Elements of b from `index` on as float32.
+  template <FloatFormat kFormat>
+  static Reg load_as(const void* b, std::int64_t index) {
+    if constexpr (kFormat == FloatFormat::F32) {
+      return load(static_cast<const float*>(b) + index);
+    } else {
+      const auto* bits = static_cast<const std::uint16_t*>(b) + index;
+      return widen<kFormat>(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bits)));
+    }
+  }
+  // The same for the first n, the rest zero.
+  template <FloatFormat kFormat>
+  static Reg load_as_n(const void* b, std::int64_t index, std::int64_t n) {
+    if constexpr (kFormat == FloatFormat::F32) {
+      return load_n(static_cast<const float*>(b) + index, n);
+    } else {
+      const auto* bits = static_cast<const std::uint16_t*>(b) + index;
+      alignas(16) std::uint16_t copy[8] = {};
+      for (std::int64_t i = 0; i < 8 && i < n; ++i) copy[i] = bits[i];
+      return widen<kFormat>(_mm_load_si128(reinterpret_cast<const __m128i*>(copy)));
+    }
+  }
+  template <FloatFormat kFormat>
+  static Reg widen(__m128i bits) {
+    if constexpr (kFormat == FloatFormat::F16) return _mm256_cvtph_ps(bits);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  static float sum(Reg a) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+  }
   static Reg add(Reg a, Reg b) { return _mm256_add_ps(a, b); }
   static Reg sub(Reg a, Reg b) { return _mm256_sub_ps(a, b); }
   static Reg mul(Reg a, Reg b) { return _mm256_mul_ps(a, b); }

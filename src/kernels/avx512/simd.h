@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/float_format.h"
+
 namespace sardonyx::kernels::avx512 {
 
 /// Sixteen floats.
@@ -17,6 +19,32 @@ struct F32 {
   static void store(float* p, Reg r) { _mm512_storeu_ps(p, r); }
   static Reg load_n(const float* p, std::int64_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
   static void store_n(float* p, Reg r, std::int64_t n) { _mm512_mask_storeu_ps(p, first(n), r); }
+  // Elements of b from `index` on as float32.
+  template <FloatFormat kFormat>
+  static Reg load_as(const void* b, std::int64_t index) {
+    if constexpr (kFormat == FloatFormat::F32) {
+      return load(static_cast<const float*>(b) + index);
+    } else {
+      const auto* bits = static_cast<const std::uint16_t*>(b) + index;
+      return widen<kFormat>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(bits)));
+    }
+  }
+  // The same for the first n, the rest zero.
+  template <FloatFormat kFormat>
+  static Reg load_as_n(const void* b, std::int64_t index, std::int64_t n) {
+    if constexpr (kFormat == FloatFormat::F32) {
+      return load_n(static_cast<const float*>(b) + index, n);
+    } else {
+      const auto* bits = static_cast<const std::uint16_t*>(b) + index;
+      return widen<kFormat>(_mm256_maskz_loadu_epi16(first(n), bits));
+    }
+  }
+  template <FloatFormat kFormat>
+  static Reg widen(__m256i bits) {
+    if constexpr (kFormat == FloatFormat::F16) return _mm512_cvtph_ps(bits);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+  static float sum(Reg a) { return _mm512_reduce_add_ps(a); }
   static Reg add(Reg a, Reg b) { return _mm512_add_ps(a, b); }
   static Reg sub(Reg a, Reg b) { return _mm512_sub_ps(a, b); }
   static Reg mul(Reg a, Reg b) { return _mm512_mul_ps(a, b); }
