@@ -5,22 +5,12 @@
 
 #include "kernels/activation_simd.h"
 #include "kernels/depthwise.h"
+#include "kernels/window.h"
 
 // Depthwise convolution as templates over a vector type V. Only kernel sources include this; the
 // unnamed namespace keeps what each instruction set compiles apart.
 namespace sardonyx::kernels {
 namespace {
-
-/// The taps first..last-1 of an axis that fall inside of it when the first tap is at `start`.
-struct TapRange {
-  std::int64_t first, last;
-};
-inline TapRange taps_inside(std::int64_t start, std::int64_t dilation, std::int64_t taps,
-                            std::int64_t length) {
-  const std::int64_t first = start < 0 ? (-start + dilation - 1) / dilation : 0;
-  const std::int64_t last = start >= length ? 0 : (length - 1 - start) / dilation + 1;
-  return {std::min(first, taps), std::max(std::min(last, taps), std::min(first, taps))};
-}
 
 /// One or two output rows of an NHWC tensor: where they read and write.
 struct DepthwiseRow {

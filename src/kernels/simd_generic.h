@@ -59,6 +59,7 @@ struct F32 {
   static Reg min(Reg a, Reg b) { return a < b ? a : b; }
   static Reg max(Reg a, Reg b) { return a > b ? a : b; }
   static Mask less(Reg a, Reg b) { return a < b; }
+  static Mask is_nan(Reg a) { return a != a; }
   static Reg select(Mask m, Reg yes, Reg no) { return m ? yes : no; }
   static Reg abs(Reg a) { return as_float(as_int(a) & 0x7fffffff); }
   static Reg with_sign_of(Reg magnitude, Reg sign) {

@@ -54,6 +54,7 @@ struct F32 {
   static Reg min(Reg a, Reg b) { return _mm512_min_ps(a, b); }
   static Reg max(Reg a, Reg b) { return _mm512_max_ps(a, b); }
   static Mask less(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+  static Mask is_nan(Reg a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
   static Reg select(Mask m, Reg yes, Reg no) { return _mm512_mask_blend_ps(m, no, yes); }
   static Reg abs(Reg a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0F), a); }
   static Reg with_sign_of(Reg magnitude, Reg sign) {
