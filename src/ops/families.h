@@ -12,6 +12,13 @@ std::span<const OpSchema> activation_schemas();
 std::span<const OpSchema> softmax_schemas();
 std::span<const OpSchema> binary_schemas();
 std::span<const OpSchema> variadic_schemas();
+std::span<const OpSchema> shape_schemas();
+std::span<const OpSchema> layout_schemas();
+std::span<const OpSchema> pad_schemas();
+std::span<const OpSchema> select_schemas();
+std::span<const OpSchema> gather_schemas();
+std::span<const OpSchema> sorting_schemas();
+std::span<const OpSchema> control_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -20,6 +27,13 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     softmax_schemas,
     binary_schemas,
     variadic_schemas,
+    shape_schemas,
+    layout_schemas,
+    pad_schemas,
+    select_schemas,
+    gather_schemas,
+    sorting_schemas,
+    control_schemas,
 };
 
 }  // namespace sardonyx
