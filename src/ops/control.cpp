@@ -250,7 +250,8 @@ Result<ScanLayout> scan_layout(const Node& node, int version) {
   if (body == nullptr) return failure(Code::InvalidModel, "attribute 'body' holds no graph");
   ScanLayout layout;
   layout.first_state = version < 9 ? 1 : 0;
-  const std::size_t operands = node.inputs.size() - std::min(node.inputs.size(), layout.first_state);
+  const std::size_t operands =
+      node.inputs.size() - std::min(node.inputs.size(), layout.first_state);
   const std::int64_t count = node.attributes.get_int("num_scan_inputs", 0);
   if (count < 1 || static_cast<std::size_t>(count) > operands) {
     return failure(Code::InvalidModel, "num_scan_inputs {} is outside [1, {}]", count, operands);

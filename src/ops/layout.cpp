@@ -261,7 +261,8 @@ SliceLists slice_lists(const Context& context) {
     if (context.has_input(3)) lists.axes = context.ints(3);
     if (context.has_input(4)) lists.steps = context.ints(4);
   }
-  const std::size_t count = lists.starts ? lists.starts->size() : lists.ends ? lists.ends->size() : 0;
+  const auto& given = lists.starts ? lists.starts : lists.ends;
+  const std::size_t count = given ? given->size() : 0;
   const bool has_axes = context.version() < 10 ? lists.axes && !lists.axes->empty()
                                                : context.has_input(3);
   if (!has_axes && (lists.starts || lists.ends)) {
