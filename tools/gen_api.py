@@ -277,9 +277,13 @@ def in_namespaces(table, lines):
 def declarations_text(manifest):
     """Declarations of the functions that src/capi/ implements."""
     parts = [
-        "// Generated from src/capi/api.manifest: the functions that are implemented. Their bodies\n"
-        "// are in src/capi/, in the namespaces used here.\n#pragma once\n\n"
-        '#include "sardonyx/c_api.h"\n'
+        """\
+// Generated from src/capi/api.manifest: the functions that are implemented. Their bodies are in
+// src/capi/, in the namespaces used here.
+#pragma once
+
+#include "sardonyx/c_api.h"
+"""
     ]
     for table in manifest.tables:
         rows = [row for row in table.rows if row.state == "implemented"]
@@ -298,7 +302,7 @@ def variable_name(table):
 def tables_header_text(manifest):
     """How the rest of the library reaches the tables."""
     lines = [
-        f"/// The one {table.name} of this library: {len(table.rows)} functions, none of them null.\n"
+        f"/// The one {table.name} of this library: {len(table.rows)} functions, none null.\n"
         f"const ::{table.name}& {variable_name(table)}();"
         for table in manifest.tables
     ]
@@ -351,11 +355,15 @@ def table_definition_text(table):
 def tables_text(manifest):
     """The source file with all tables."""
     parts = [
-        "// Generated from src/capi/api.manifest.\n"
-        '#include "capi/api_tables.h"\n\n'
-        "#include <cstddef>\n\n"
-        '#include "capi/api_declarations.h"\n'
-        '#include "capi/status.h"\n'
+        """\
+// Generated from src/capi/api.manifest.
+#include "capi/api_tables.h"
+
+#include <cstddef>
+
+#include "capi/api_declarations.h"
+#include "capi/status.h"
+"""
     ]
     parts += [table_definition_text(table) for table in manifest.tables]
     return "\n".join(parts)
@@ -434,7 +442,7 @@ def check_text(manifest, version):
 
 def docs_text(manifest):
     """What is implemented, as Markdown."""
-    parts = [
+    summary = (
         "# The binary interface\n\n"
         "Generated from `src/capi/api.manifest` by `tools/gen_api.py`.\n\n"
         f"The library is `libonnxruntime.so.1`. `GetVersionString` answers "
@@ -443,10 +451,11 @@ def docs_text(manifest):
         "not implemented returns `ORT_NOT_IMPLEMENTED` with its own name, one without a status "
         "does nothing or returns null.\n\n"
         "| table | functions | implemented |\n|---|---|---|"
-    ]
+    )
     for table in manifest.tables:
         done = sum(row.state == "implemented" for row in table.rows)
-        parts[0] += f"\n| [{table.name}](#{table.name.lower()}) | {len(table.rows)} | {done} |"
+        summary += f"\n| [{table.name}](#{table.name.lower()}) | {len(table.rows)} | {done} |"
+    parts = [summary]
     for table in manifest.tables:
         lines = [f"\n## {table.name}\n", "| slot | since | function | |", "|---|---|---|---|"]
         for row in table.rows:

@@ -10,8 +10,7 @@ int4, ...) go in and out of run() as ml_dtypes arrays; sessions and options can 
 provider that cannot be had is an error; messages name what was expected and what was found.
 """
 
-from . import _native
-from . import errors
+from . import _native, errors
 from .binding import IOBinding
 from .compiler import ModelCompiler, OrtExternalInitializerInfo
 from .devices import (

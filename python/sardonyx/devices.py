@@ -216,7 +216,7 @@ class LoraAdapter:
     def __init__(self):
         self._native = None
 
-    def Load(self, path):  # noqa: N802 - the name is fixed
+    def Load(self, path):
         """Read the adapter from a file."""
         self._native = _native.Adapter.load(os.fspath(path))
 

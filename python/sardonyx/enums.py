@@ -160,5 +160,5 @@ class OrtSparseFormat(enum.IntEnum):
 class ArenaExtendStrategy(enum.IntEnum):
     """How an arena grows."""
 
-    kNextPowerOfTwo = 0  # noqa: N815 - the name is fixed
-    kSameAsRequested = 1  # noqa: N815
+    kNextPowerOfTwo = 0
+    kSameAsRequested = 1

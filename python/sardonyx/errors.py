@@ -62,7 +62,7 @@ class ModelLoaded(Error):
     """The session is in the wrong state for this call."""
 
 
-class NotImplemented(Error, NotImplementedError):  # noqa: A001 - the name is fixed
+class NotImplemented(Error, NotImplementedError):
     """The request is valid, but this build cannot do it."""
 
 

@@ -9,7 +9,7 @@ __all__ = ["nearest", "raise_feed_error", "raise_output_error"]
 
 
 def nearest(name, candidates):
-    """", did you mean 'x'?" for a name that resembles a candidate, else an empty text."""
+    """ ", did you mean 'x'?" for a name that resembles a candidate, else an empty text."""
     found = difflib.get_close_matches(str(name), [str(item) for item in candidates], 1, 0.6)
     return f", did you mean '{found[0]}'?" if found else ""
 

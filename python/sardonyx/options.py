@@ -177,7 +177,7 @@ class SessionOptions:
         object.__setattr__(self, "_delegate", delegate)
 
     def set_ep_context_data_read_func(self, read_func, max_data_size=None):
-        """Read the data of compiled models through a function; see clear_ep_context_data_read_func."""
+        """Read the data of compiled models through a function."""
         raise errors.NotImplemented(
             "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : set_ep_context_data_read_func"
         )
@@ -187,7 +187,7 @@ class SessionOptions:
         object.__setattr__(self, "_read_data", None)
 
     def set_load_cancellation_flag(self, cancel):
-        """Set it to True, from another thread, to stop the loading of sessions with these options."""
+        """Set it to True, from another thread, to stop sessions that are being loaded."""
         object.__setattr__(self, "_cancelled", bool(cancel))
         for native in list(self._live):
             native.set_cancelled(bool(cancel))
@@ -196,7 +196,9 @@ class SessionOptions:
 
     def __getstate__(self):
         for names, _, _ in self._initializers:
-            raise TypeError(f"SessionOptions with initializers in memory ({names}) cannot be pickled")
+            raise TypeError(
+                f"SessionOptions with initializers in memory ({names}) cannot be pickled"
+            )
         if self._delegate is not None:
             raise TypeError("SessionOptions with a delegate cannot be pickled")
         if any(kind == "devices" for kind, _, _ in self._providers):
@@ -226,7 +228,7 @@ class SessionOptions:
     # --- to the C interface
 
     def _apply(self, providers=()):
-        """A fresh native object with all settings, and the providers of a session before own ones."""
+        """A fresh native object with all settings; a session's providers come before own ones."""
         native = _native.Options()
         self._apply_values(native)
         for key, value in self._config.items():

@@ -344,7 +344,7 @@ class InferenceSession:
         return {node.get("name"): (node.get("device"), node.get("reason")) for node in nodes}
 
     def describe(self):
-        """What the session is made of, as a dict: nodes with provider, device and reason, memory."""
+        """What the session is made of, as a dict: each node with its place and reason, memory."""
         text = self._sess.describe()
         if text is None:
             raise errors.NotImplemented("the loaded runtime library is not Sardonyx's own")

@@ -5,7 +5,7 @@ import numpy as np
 from . import _native
 from .enums import OrtSparseFormat
 
-__all__ = ["SparseCooView", "SparseCsrView", "SparseTensor"]
+__all__ = ["SparseBlockSparseView", "SparseCooView", "SparseCsrView", "SparseTensor"]
 
 COO_INDICES, CSR_INNER_INDICES, CSR_OUTER_INDICES, BLOCK_INDICES = range(4)
 

@@ -125,7 +125,8 @@ void bind_compiler(nb::module_& module) {
       .def("__init__", &make_compiler, nb::arg("options"), nb::arg("path").none(),
            nb::arg("bytes").none())
       .def("set_embed", [](Compiler& self, bool embed) {
-        check(compile_api().ModelCompilationOptions_SetEpContextEmbedMode(self.handle.get(), embed));
+        check(
+            compile_api().ModelCompilationOptions_SetEpContextEmbedMode(self.handle.get(), embed));
       })
       .def("set_initializers_file", [](Compiler& self, const std::string& path, size_t threshold) {
         check(compile_api().ModelCompilationOptions_SetOutputModelExternalInitializersFile(

@@ -77,7 +77,8 @@ int allocator_type(const Memory& self) {
 }
 
 nb::object device_memory(const Device& self, int type) {
-  const auto* memory = api().EpDevice_MemoryInfo(self.handle, static_cast<OrtDeviceMemoryType>(type));
+  const auto wanted = static_cast<OrtDeviceMemoryType>(type);
+  const auto* memory = api().EpDevice_MemoryInfo(self.handle, wanted);
   return memory ? make_memory(memory) : nb::none();
 }
 
@@ -210,10 +211,12 @@ void bind_device_classes(nb::module_& module) {
       .def_prop_ro("ep_vendor", [](const Device& self) {
         return std::string(api().EpDevice_EpVendor(self.handle));
       })
-      .def_prop_ro("ep_metadata",
-                   [](const Device& self) { return to_dict(api().EpDevice_EpMetadata(self.handle)); })
-      .def_prop_ro("ep_options",
-                   [](const Device& self) { return to_dict(api().EpDevice_EpOptions(self.handle)); })
+      .def_prop_ro("ep_metadata", [](const Device& self) {
+        return to_dict(api().EpDevice_EpMetadata(self.handle));
+      })
+      .def_prop_ro("ep_options", [](const Device& self) {
+        return to_dict(api().EpDevice_EpOptions(self.handle));
+      })
       .def_prop_ro("device",
                    [](const Device& self) {
                      return nb::cast(Hardware{api().EpDevice_Device(self.handle)});

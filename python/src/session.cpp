@@ -346,7 +346,7 @@ nb::list ep_devices(const Session& session, bool inputs) {
   check(inputs ? api().SessionGetEpDeviceForInputs(raw_session, devices.data(), devices.size())
                : api().SessionGetEpDeviceForOutputs(raw_session, devices.data(), devices.size()));
   nb::list result;
-  for (const OrtEpDevice* device : devices) result.append(device ? make_device(device) : nb::none());
+  for (const auto* device : devices) result.append(device ? make_device(device) : nb::none());
   return result;
 }
 

@@ -1,0 +1,3 @@
+"""As onnxruntime_pybind11_state."""
+
+from .onnxruntime_pybind11_state import *

@@ -1,0 +1,6 @@
+"""Name and version of this distribution."""
+
+import sardonyx
+
+package_name = "onnxruntime"
+__version__ = sardonyx.__version__
