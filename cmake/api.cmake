@@ -26,5 +26,3 @@ add_library(sardonyx_c_api INTERFACE)
 add_dependencies(sardonyx_c_api sardonyx_api_files)
 target_include_directories(sardonyx_c_api INTERFACE
   ${SARDONYX_API_FOLDER}/include ${SARDONYX_API_FOLDER})
-
-install(FILES ${SARDONYX_API_FOLDER}/include/sardonyx/c_api.h DESTINATION include/sardonyx)

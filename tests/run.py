@@ -66,6 +66,7 @@ STEPS = (
     ),
     Step("unit tests", (ctest("release"),), ("build release",)),
     Step("python tests", (python(*PYTEST, "tests/python"),), ("build release",)),
+    Step("install tests", (python(*PYTEST, "tests/install"),), ("build release",)),
     Step("case tests", (python(*PYTEST, "tests/cases"),), ("build release",)),
     Step("model tests", (python(*PYTEST, "tests/models"),), ("build release",)),
     Step(
