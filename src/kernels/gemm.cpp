@@ -122,7 +122,10 @@ void run_small(const GemmArgs& args, float* a_scratch, Isa isa) {
 }  // namespace
 
 bool gemm_is_small(const GemmArgs& args, Isa isa) {
-  const std::int64_t most = isa == Isa::Avx512 ? 8 : 4;
+  // Where packing B costs as much as reading it for every few rows (measured).
+  std::int64_t most = 4;
+  if (isa == Isa::Avx2) most = 12;
+  if (isa == Isa::Avx512) most = args.b_transposed ? 24 : 16;
   return args.packed_b == nullptr && !args.epilogue.accumulate && args.m <= most;
 }
 

@@ -26,8 +26,8 @@ struct GemmArgs {
   Epilogue epilogue;  // beta is for the caller: scale c and accumulate, or pass it as residual
 };
 
-/// Bytes of scratch, aligned to 64 bytes, that gemm() needs for these arguments: under a megabyte
-/// unless A is transposed and k above ten thousand.
+/// Bytes of scratch, aligned to 64 bytes, that gemm() needs for these arguments: about a megabyte
+/// at most, unless A is transposed and k above ten thousand.
 std::size_t gemm_scratch_bytes(const GemmArgs& args, Isa isa = active_isa());
 
 /// General matrix product in float32, B in float32, float16 or bfloat16.

@@ -72,48 +72,42 @@ void gemv_rows_strip(const GemvArgs& args, std::int64_t row, std::int64_t k, std
   if (column < last) gemv_rows_tile<V, kFormat, kRows, 1, true>(args, row, k, depth, column);
 }
 
-template <class V, FloatFormat kFormat>
-void gemv_rows_strips(const GemvArgs& args, std::int64_t k, std::int64_t depth,
-                      std::int64_t column, std::int64_t last) {
-  constexpr std::int64_t kRows = V::kLanes >= 16 ? 8 : 4;
-  const std::int64_t groups = (args.rows + kRows - 1) / kRows;
-  std::int64_t row = 0;
-  for (std::int64_t group = 0; group < groups; ++group) {
-    const std::int64_t rows = args.rows / groups + (group < args.rows % groups ? 1 : 0);
-    const auto strip = [&]<int kCount>() {
-      gemv_rows_strip<V, kFormat, kCount>(args, row, k, depth, column, last);
-    };
-    switch (rows) {
-      case 1: strip.template operator()<1>(); break;
-      case 2: strip.template operator()<2>(); break;
-      case 3: strip.template operator()<3>(); break;
-      case 4: strip.template operator()<4>(); break;
-      default:
-        if constexpr (kRows > 4) {
-          switch (rows) {
-            case 5: strip.template operator()<5>(); break;
-            case 6: strip.template operator()<6>(); break;
-            case 7: strip.template operator()<7>(); break;
-            default: strip.template operator()<8>(); break;
-          }
-        }
+template <class V, FloatFormat kFormat, int... kRow>
+struct GemvStrips {
+  static constexpr int kMost = sizeof...(kRow);
+  static constexpr void (*kByRows[])(const GemvArgs&, std::int64_t, std::int64_t, std::int64_t,
+                                     std::int64_t, std::int64_t) = {
+      gemv_rows_strip<V, kFormat, kRow>...};
+
+  static void run(const GemvArgs& args, std::int64_t k, std::int64_t depth, std::int64_t column,
+                  std::int64_t last) {
+    const std::int64_t groups = (args.rows + kMost - 1) / kMost;
+    std::int64_t row = 0;
+    for (std::int64_t group = 0; group < groups; ++group) {
+      const std::int64_t rows = args.rows / groups + (group < args.rows % groups ? 1 : 0);
+      kByRows[rows - 1](args, row, k, depth, column, last);
+      row += rows;
     }
-    row += rows;
   }
-}
+};
 
 /// Sums stay in the first cache while a few rows of B at a time stream by, each read in order.
 template <class V, FloatFormat kFormat>
 void gemv_rows_as(const GemvArgs& args) {
   constexpr std::int64_t kDepth = 16;
   std::int64_t width = 4096 / (args.rows > 0 ? args.rows : 1);
-  width = width < 512 ? 512 : width / 128 * 128;
+  width = width < 256 ? 256 : width / 128 * 128;
   for (std::int64_t column = 0; column < args.columns; column += width) {
     const std::int64_t last = column + width < args.columns ? column + width : args.columns;
     std::int64_t k = 0;
     do {
       const std::int64_t depth = args.depth - k < kDepth ? args.depth - k : kDepth;
-      gemv_rows_strips<V, kFormat>(args, k, depth, column, last);
+      if constexpr (V::kLanes >= 16) {
+        GemvStrips<V, kFormat, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>::run(args, k, depth, column,
+                                                                           last);
+      } else {
+        GemvStrips<V, kFormat, 1, 2, 3, 4, 5, 6>::run(args, k, depth, column, last);
+      }
       k += depth;
     } while (k < args.depth);
   }

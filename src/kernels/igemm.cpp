@@ -22,7 +22,7 @@ namespace {
 using generic::F32;
 
 constexpr IgemmTable kGeneric = {Isa::Generic,  4,                    2 * F32::kLanes,
-                                 F32::kLanes,   igemm_run<F32, 4, 2>, igemm_pack_panel<F32>};
+                                 F32::kLanes,   igemm_run<F32, 4, 2>, igemm_pack_panels<F32>};
 
 }  // namespace
 
@@ -50,13 +50,9 @@ std::int64_t igemm_packed_floats(const IgemmTable& table, std::int64_t columns,
 
 void igemm_pack(const IgemmTable& table, const IgemmSource& source, std::int64_t first,
                 std::int64_t last, float* packed) {
-  for (std::int64_t panel = first; panel < last; ++panel) {
-    const std::int64_t column = panel * table.tile_columns;
-    const auto columns = std::min<std::int64_t>(table.tile_columns, source.columns - column);
-    table.pack(source, column, columns, packed);
-    const std::int64_t width = (columns + table.lanes - 1) / table.lanes * table.lanes;
-    packed += width * source.taps * source.depth;
-  }
+  const std::int64_t column = first * table.tile_columns;
+  const std::int64_t end = std::min(source.columns, last * table.tile_columns);
+  if (column < end) table.pack(source, column, end - column, packed);
 }
 
 }  // namespace sardonyx::kernels

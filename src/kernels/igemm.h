@@ -71,7 +71,7 @@ struct IgemmTable {
   int tile_columns;  // columns of a panel: the grain to split columns at
   int lanes;         // the last panel is as wide as its columns, rounded up to this
   void (*run)(const IgemmArgs& args);
-  // One panel of `columns` columns; igemm_pack loops over it.
+  // Panels of the columns [column, column + columns), the first of which starts a panel.
   void (*pack)(const IgemmSource& source, std::int64_t column, std::int64_t columns,
                float* packed);
 };

@@ -11,17 +11,33 @@
 // Packing of panels as templates over a vector type V. Only kernel sources include this.
 namespace sardonyx::kernels {
 
-/// Copies rows whose columns are next to each other.
+/// Copies rows whose columns are next to each other: a row of many panels at a time, and fetches
+/// rows to come, whose pages the processor does not guess.
 template <class V, FloatFormat kFormat>
 void pack_rows(const IgemmSource& source, std::int64_t column, std::int64_t columns,
-               std::int64_t width, float* packed) {
-  for (std::int64_t tap = 0; tap < source.taps; ++tap) {
-    for (std::int64_t k = 0; k < source.depth; ++k, packed += width) {
+               float* packed) {
+  constexpr std::int64_t kTile = 2 * V::kLanes;
+  const std::int64_t terms = source.taps * source.depth;
+  const std::int64_t ahead = 12 * source.depth_stride * format_bytes(kFormat);
+  const std::int64_t full = columns / kTile * kTile;
+  const std::int64_t width = columns - full > V::kLanes ? kTile : V::kLanes;
+  const auto* bytes = static_cast<const char*>(source.b);
+  for (std::int64_t tap = 0, term = 0; tap < source.taps; ++tap) {
+    for (std::int64_t k = 0; k < source.depth; ++k, ++term) {
       const std::int64_t row = tap * source.tap_stride + k * source.depth_stride + column;
-      for (std::int64_t j = 0; j < width; j += V::kLanes) {
-        V::store(packed + j, columns - j >= V::kLanes
-                                 ? V::template load_as<kFormat>(source.b, row + j)
-                                 : V::template load_as_n<kFormat>(source.b, row + j, columns - j));
+      float* to = packed + term * kTile;
+      for (std::int64_t j = 0; j < full; j += kTile, to += terms * kTile) {
+        __builtin_prefetch(bytes + (row + j) * format_bytes(kFormat) + ahead);
+        V::store(to, V::template load_as<kFormat>(source.b, row + j));
+        if constexpr (V::kLanes >= 16) {
+          __builtin_prefetch(bytes + (row + j + V::kLanes) * format_bytes(kFormat) + ahead);
+        }
+        V::store(to + V::kLanes, V::template load_as<kFormat>(source.b, row + j + V::kLanes));
+      }
+      if (full == columns) continue;
+      to = packed + full * terms + term * width;
+      for (std::int64_t j = full; j < full + width; j += V::kLanes, to += V::kLanes) {
+        V::store(to, V::template load_as_n<kFormat>(source.b, row + j, columns - j));
       }
     }
   }
@@ -91,39 +107,53 @@ __m256 load_eight(const void* b, std::int64_t index) {
   }
 }
 
+/// Eight terms of eight columns, of which `rows` and `columns` exist; to[i] is where term i goes.
+template <class V, FloatFormat kFormat>
+void pack_8x8(const IgemmSource& source, std::int64_t from, std::int64_t columns,
+              std::int64_t rows, float* const (&to)[8]) {
+  if (rows == 8 && columns >= 8) {
+    __m256 block[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      block[i] = load_eight<V, kFormat>(source.b, from + i * source.column_stride);
+    }
+    transpose_8x8<V>(block);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) _mm256_storeu_ps(to[i], block[i]);
+    return;
+  }
+  for (std::int64_t s = 0; s < rows; ++s) {
+    for (std::int64_t i = 0; i < 8; ++i) {
+      const std::int64_t index = from + i * source.column_stride + s;
+      to[s][i] = i < columns ? load_one<V, kFormat>(source.b, index) : 0;
+    }
+  }
+}
+
 /// Columns whose terms are next to each other, in the panel's order or (OIHW weights) with the taps
 /// innermost: term s of a column goes to row s, or to row (s % taps) * depth + s / taps.
+/// Eight columns are read at a time, for a stretch that leaves what it writes in the first cache.
 template <class V, FloatFormat kFormat>
 void pack_columns(const IgemmSource& source, std::int64_t column, std::int64_t columns,
                   std::int64_t width, float* packed) {
-  const bool permuted = source.taps > 1 && source.tap_stride == 1;
-  const auto row = [&](std::int64_t s) {
-    return packed + width * (permuted ? s % source.taps * source.depth + s / source.taps : s);
-  };
+  constexpr std::int64_t kStretch = 128;
+  const std::int64_t taps = source.tap_stride == 1 ? source.taps : 1;
+  const std::int64_t tap_floats = width * source.depth;
   const std::int64_t terms = source.taps * source.depth;
-  for (std::int64_t s0 = 0; s0 < terms; s0 += 8) {
-    const std::int64_t rows = terms - s0 < 8 ? terms - s0 : 8;
-    float* to[8];
-    for (std::int64_t s = 0; s < rows; ++s) to[s] = row(s0 + s);
+  for (std::int64_t first = 0; first < terms; first += kStretch) {
+    const std::int64_t last = first + kStretch < terms ? first + kStretch : terms;
     for (std::int64_t j = 0; j < width; j += 8) {
-      const std::int64_t from = (column + j) * source.column_stride + s0;
-      if (rows == 8 && columns - j >= 8) {
-        __m256 block[8];
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) {
-          block[i] = load_eight<V, kFormat>(source.b, from + i * source.column_stride);
+      std::int64_t tap = first % taps;
+      float* row = packed + first / taps * width + j;  // of tap 0
+      for (std::int64_t s = first; s < last; s += 8) {
+        const std::int64_t rows = last - s < 8 ? last - s : 8;
+        float* to[8];
+        for (std::int64_t i = 0; i < rows; ++i) {
+          to[i] = row + tap * tap_floats;
+          if (++tap == taps) tap = 0, row += width;
         }
-        transpose_8x8<V>(block);
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) _mm256_storeu_ps(to[i] + j, block[i]);
-        continue;
-      }
-      for (std::int64_t s = 0; s < rows; ++s) {
-        for (std::int64_t i = 0; i < 8; ++i) {
-          to[s][j + i] = i < columns - j ? load_one<V, kFormat>(
-                                               source.b, from + i * source.column_stride + s)
-                                         : 0;
-        }
+        pack_8x8<V, kFormat>(source, (column + j) * source.column_stride + s, columns - j, rows,
+                             to);
       }
     }
   }
@@ -132,35 +162,38 @@ void pack_columns(const IgemmSource& source, std::int64_t column, std::int64_t c
 #endif
 
 template <class V, FloatFormat kFormat>
-void pack_panel(const IgemmSource& source, std::int64_t column, std::int64_t columns,
-                float* packed) {
-  const std::int64_t width = (columns + V::kLanes - 1) / V::kLanes * V::kLanes;
-  if (source.column_stride == 1) {
-    pack_rows<V, kFormat>(source, column, columns, width, packed);
-    return;
-  }
-#if defined(__AVX2__)
-  const bool in_order = source.depth_stride == 1 &&
+void pack_panels(const IgemmSource& source, std::int64_t column, std::int64_t columns,
+                 float* packed) {
+  constexpr std::int64_t kTile = 2 * V::kLanes;
+  if (source.column_stride == 1) return pack_rows<V, kFormat>(source, column, columns, packed);
+  [[maybe_unused]] const bool in_order = source.depth_stride == 1 &&
                         (source.taps == 1 || source.tap_stride == source.depth);
-  const bool taps_inside = source.tap_stride == 1 && source.depth_stride == source.taps;
-  if (in_order || taps_inside) {
-    pack_columns<V, kFormat>(source, column, columns, width, packed);
-    return;
-  }
+  [[maybe_unused]] const bool taps_inside = source.tap_stride == 1 && source.depth_stride == source.taps;
+  for (std::int64_t j = 0; j < columns; j += kTile) {
+    const std::int64_t left = columns - j < kTile ? columns - j : kTile;
+    const std::int64_t width = left > V::kLanes ? kTile : V::kLanes;
+#if defined(__AVX2__)
+    if (in_order || taps_inside) {
+      pack_columns<V, kFormat>(source, column + j, left, width, packed);
+      packed += width * source.taps * source.depth;
+      continue;
+    }
 #endif
-  pack_strided<V, kFormat>(source, column, columns, width, packed);
+    pack_strided<V, kFormat>(source, column + j, left, width, packed);
+    packed += width * source.taps * source.depth;
+  }
 }
 
 template <class V>
-void igemm_pack_panel(const IgemmSource& source, std::int64_t column, std::int64_t columns,
+void igemm_pack_panels(const IgemmSource& source, std::int64_t column, std::int64_t columns,
                       float* packed) {
   switch (source.format) {
     case FloatFormat::F32:
-      return pack_panel<V, FloatFormat::F32>(source, column, columns, packed);
+      return pack_panels<V, FloatFormat::F32>(source, column, columns, packed);
     case FloatFormat::F16:
-      return pack_panel<V, FloatFormat::F16>(source, column, columns, packed);
+      return pack_panels<V, FloatFormat::F16>(source, column, columns, packed);
     case FloatFormat::BF16:
-      return pack_panel<V, FloatFormat::BF16>(source, column, columns, packed);
+      return pack_panels<V, FloatFormat::BF16>(source, column, columns, packed);
   }
 }
 

@@ -7,6 +7,6 @@ namespace sardonyx::kernels::avx2 {
 
 extern const IgemmTable kIgemm;
 const IgemmTable kIgemm = {Isa::Avx2,    6,                   2 * F32::kLanes,
-                           F32::kLanes,  igemm_run<F32, 6, 2>, igemm_pack_panel<F32>};
+                           F32::kLanes,  igemm_run<F32, 6, 2>, igemm_pack_panels<F32>};
 
 }  // namespace sardonyx::kernels::avx2

@@ -7,6 +7,6 @@ namespace sardonyx::kernels::avx512 {
 
 extern const IgemmTable kIgemm;
 const IgemmTable kIgemm = {Isa::Avx512,    12,                  2 * F32::kLanes,
-                           F32::kLanes,  igemm_run<F32, 12, 2>, igemm_pack_panel<F32>};
+                           F32::kLanes,  igemm_run<F32, 12, 2>, igemm_pack_panels<F32>};
 
 }  // namespace sardonyx::kernels::avx512
