@@ -335,6 +335,17 @@ void conv_nhwc(const ConvPlan& plan, const ConvArgs& args, std::int64_t tile_fir
   }
 }
 
+void conv_nhwc_group(const ConvPlan& plan, const ConvArgs& args, std::int64_t tile_first,
+                     std::int64_t tile_last, std::int64_t group, std::int64_t panel_first,
+                     std::int64_t panel_last, const float* packed, void* scratch) {
+  PointerBuilder builder(plan, args, static_cast<std::byte*>(scratch));
+  for (std::int64_t t = tile_first; t < tile_last; ++t) {
+    const Tile tile = tile_at(plan, args, t);
+    builder.build(tile.pixel, tile.count);
+    run_tile(plan, args, builder, tile, {group, panel_first, panel_last, packed});
+  }
+}
+
 std::int64_t conv_packed_floats(const ConvPlan& plan) {
   return plan.shape.groups * group_floats(plan);
 }

@@ -82,6 +82,12 @@ void conv_nhwc(const ConvPlan& plan, const ConvArgs& args, std::int64_t tile_fir
                std::int64_t tile_last, std::int64_t panel_first, std::int64_t panel_last,
                void* scratch);
 
+/// The same for panels that lie elsewhere: `packed` holds the panels [panel_first, panel_last) of
+/// one group, counted from the group's first.
+void conv_nhwc_group(const ConvPlan& plan, const ConvArgs& args, std::int64_t tile_first,
+                     std::int64_t tile_last, std::int64_t group, std::int64_t panel_first,
+                     std::int64_t panel_last, const float* packed, void* scratch);
+
 /// Floats of all packed panels.
 std::int64_t conv_packed_floats(const ConvPlan& plan);
 
