@@ -19,6 +19,11 @@ std::span<const OpSchema> select_schemas();
 std::span<const OpSchema> gather_schemas();
 std::span<const OpSchema> sorting_schemas();
 std::span<const OpSchema> control_schemas();
+std::span<const OpSchema> matmul_schemas();
+std::span<const OpSchema> conv_schemas();
+std::span<const OpSchema> pool_schemas();
+std::span<const OpSchema> norm_schemas();
+std::span<const OpSchema> rnn_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -34,6 +39,11 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     gather_schemas,
     sorting_schemas,
     control_schemas,
+    matmul_schemas,
+    conv_schemas,
+    pool_schemas,
+    norm_schemas,
+    rnn_schemas,
 };
 
 }  // namespace sardonyx
