@@ -28,6 +28,10 @@ TypeTree read_type(const OrtTypeInfo* info);
 /// "float", "bfloat16", ... as types are written in ONNX.
 const char* element_name(ONNXTensorElementDataType element);
 
+/// An element type as the number of onnx.TensorProto.DataType, and back.
+int onnx_number(ONNXTensorElementDataType element);
+ONNXTensorElementDataType element_of_number(int onnx_type);
+
 /// Bytes of `count` elements; types below 8 bits are packed. 0 for strings.
 size_t element_bytes(ONNXTensorElementDataType element, size_t count);
 

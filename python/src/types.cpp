@@ -101,6 +101,25 @@ TypeTree read_owned(OrtTypeInfo* info) {
 
 const char* element_name(ONNXTensorElementDataType element) { return row(element).name; }
 
+// The two numberings agree but for the last three types.
+int onnx_number(ONNXTensorElementDataType element) {
+  switch (element) {
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0: return 24;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT2: return 25;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT2: return 26;
+    default: return element;
+  }
+}
+
+ONNXTensorElementDataType element_of_number(int onnx_type) {
+  switch (onnx_type) {
+    case 24: return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0;
+    case 25: return ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT2;
+    case 26: return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT2;
+    default: return static_cast<ONNXTensorElementDataType>(onnx_type);
+  }
+}
+
 size_t element_bytes(ONNXTensorElementDataType element, size_t count) {
   return (count * static_cast<size_t>(row(element).bits) + 7) / 8;
 }

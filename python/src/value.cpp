@@ -82,7 +82,7 @@ size_t data_address(const Value& self) {
 // An element type from what Python gives: a number as onnx uses it, or anything numpy.dtype takes.
 ONNXTensorElementDataType element_from(nb::handle type) {
   if (PyLong_Check(type.ptr())) {
-    return static_cast<ONNXTensorElementDataType>(nb::cast<int>(type));
+    return element_of_number(nb::cast<int>(type));
   }
   return dtype_element(nb::module_::import_("numpy").attr("dtype")(type));
 }
@@ -145,7 +145,7 @@ nb::object from_numpy(nb::object array, const std::string& device, int id, int) 
 }
 
 nb::object from_numpy_as(nb::object array, int element) {
-  return on_device(from_array(array, static_cast<ONNXTensorElementDataType>(element)), "cpu", 0);
+  return on_device(from_array(array, element_of_number(element)), "cpu", 0);
 }
 
 nb::object from_shape(const std::vector<int64_t>& shape, nb::object element,
@@ -362,7 +362,7 @@ void bind_values(nb::module_& module) {
   nb::class_<Value>(module, "OrtValue", kValueDoc, nb::dynamic_attr())
       .def("data_type", &data_type, "Type as ONNX writes it: 'tensor(float)', 'seq(...)', ...")
       .def("device_name", &device_name, "Where the data is: 'cpu', 'gpu', 'npu'.")
-      .def("element_type", [](const Value& self) { return int{describe(self).element}; },
+      .def("element_type", [](const Value& self) { return onnx_number(describe(self).element); },
            "Element type of a tensor as the number that onnx.TensorProto.DataType gives it.")
       .def("shape", [](const Value& self) { return describe(self).shape; }, "Shape of a tensor.")
       .def("tensor_size_in_bytes", [](const Value& self) {
@@ -432,9 +432,9 @@ void bind_values(nb::module_& module) {
         }
         return text + ")";
       });
-  module.def("element_of_dtype", [](nb::handle dtype) { return int{dtype_element(dtype)}; });
+  module.def("element_of_dtype", [](nb::handle dtype) { return onnx_number(dtype_element(dtype)); });
   module.def("dtype_of_element", [](int element) {
-    return element_dtype(static_cast<ONNXTensorElementDataType>(element));
+    return element_dtype(element_of_number(element));
   });
   bind_sparse(module);
 }
