@@ -24,6 +24,7 @@ std::span<const OpSchema> conv_schemas();
 std::span<const OpSchema> pool_schemas();
 std::span<const OpSchema> norm_schemas();
 std::span<const OpSchema> rnn_schemas();
+std::span<const OpSchema> resize_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -44,6 +45,7 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     pool_schemas,
     norm_schemas,
     rnn_schemas,
+    resize_schemas,
 };
 
 }  // namespace sardonyx
