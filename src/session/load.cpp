@@ -1,0 +1,97 @@
+#include "session/load.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "onnx/writer.h"
+#include "ops/infer.h"
+#include "passes/pipeline.h"
+
+namespace sardonyx {
+
+namespace {
+
+/// Puts sizes in the place of the symbols that the options name.
+void fix_dimensions(Model& model, const SessionOptions& options) {
+  for (const auto& [name, size] : options.dimensions_by_name) {
+    const Dim symbol = model.symbols.intern(name);
+    for (const ValueId input : model.graph.inputs()) {
+      auto& shape = model.graph.value(input).type.shape;
+      if (!shape) continue;
+      for (int axis = 0; axis < shape->rank(); ++axis) {
+        if ((*shape)[axis] == symbol) (*shape)[axis] = size;
+      }
+    }
+  }
+}
+
+Status densify_initializers(Graph& graph) {
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    Value& value = graph.value(id);
+    if (value.sparse_constant == nullptr || value.constant) continue;
+    auto dense = densify(*value.sparse_constant);
+    if (!dense.ok()) {
+      return std::move(dense).take_status().with("expanding sparse initializer '" + value.name +
+                                                 "'");
+    }
+    graph.set_constant(id, std::move(dense).value());
+    value.sparse_constant = nullptr;
+  }
+  return {};
+}
+
+PassOptions pass_options(const SessionOptions& options) {
+  PassOptions result;
+  result.level = options.optimization_level;
+  if (const auto found = options.entries.find("optimization.disable_specified_optimizers");
+      found != options.entries.end()) {
+    result.skipped = found->second;
+  }
+  return result;
+}
+
+}  // namespace
+
+Status prepare_model(Model& model, const SessionOptions& options) {
+  SDX_TRY(inline_functions(model));
+  SDX_TRY(densify_initializers(model.graph));
+  fix_dimensions(model, options);
+  SDX_TRY(infer_types(model.graph));
+  SDX_TRY(run_passes(PassStage::Common, model.graph, pass_options(options)));
+  if (!options.optimized_model_path.empty()) {
+    SDX_TRY(write_model(model, options.optimized_model_path));
+  }
+  return {};
+}
+
+namespace {
+
+bool is_wanted(const Provider& provider, const SessionOptions& options) {
+  if (options.providers.empty()) return true;
+  for (const std::string& name : options.providers) {
+    if (name == provider.name()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Compiled>> compile_model(const Model& model, const Environment& environment,
+                                                const SessionOptions& options, int thread_count) {
+  CompileOptions compile_options;
+  compile_options.thread_count = thread_count;
+  compile_options.entries = {options.entries.begin(), options.entries.end()};
+  compile_options.cancel = options.cancel.get();
+  std::string reason = "no execution provider is available";
+  for (const auto& provider : environment.providers()) {
+    if (!is_wanted(*provider, options)) continue;
+    bool runs_all = true;
+    for (NodeId id = 0; runs_all && id < model.graph.node_count(); ++id) {
+      if (model.graph.node(id).is_removed) continue;
+      runs_all = provider->can_run(model.graph, id, &reason);
+    }
+    if (runs_all) return provider->compile(model.graph, compile_options);
+  }
+  return Status(Code::Unsupported, reason);
+}
+
+}  // namespace sardonyx

@@ -1,0 +1,280 @@
+#include "session/session.h"
+
+#include <array>
+
+#include "base/text.h"
+#include "session/load.h"
+#include "session/profile.h"
+
+namespace sardonyx {
+
+struct Session::Impl {
+  std::shared_ptr<Environment> environment;
+  SessionOptions options;
+  ModelMetadata metadata;
+  std::vector<SessionValue> inputs;
+  std::vector<SessionValue> overridable;
+  std::vector<SessionValue> outputs;
+  /// All inputs of the compiled part in order, overridable ones included: name, type, default.
+  std::vector<SessionValue> all_inputs;
+  std::vector<std::shared_ptr<const Tensor>> defaults;
+  std::unordered_map<std::string_view, std::size_t> input_index;
+  std::unordered_map<std::string_view, std::size_t> output_index;
+  std::shared_ptr<ThreadPool> pool;
+  std::unique_ptr<Compiled> compiled;
+  std::unique_ptr<TraceProfiler> profiler;
+  std::vector<std::shared_ptr<const void>> keep_alive;
+  std::atomic<std::uint64_t> run_count{0};
+
+  void describe(const Model& model);
+  Status check_feed(const SessionValue& expected, const Datum& fed) const;
+};
+
+namespace {
+
+SessionValue describe_value(const Value& value, const SymbolTable& symbols) {
+  SessionValue described{value.name, value.type, {}};
+  if (value.type.shape) {
+    for (const Dim dim : *value.type.shape) described.symbols.push_back(symbols.name(dim));
+  }
+  return described;
+}
+
+ModelMetadata describe_model(const Model& model) {
+  ModelMetadata metadata;
+  metadata.producer_name = model.producer_name;
+  metadata.graph_name = model.graph.name;
+  metadata.graph_description = model.graph.doc_string;
+  metadata.domain = model.domain;
+  metadata.description = model.doc_string;
+  metadata.version = model.model_version;
+  metadata.custom = model.metadata;
+  return metadata;
+}
+
+std::vector<std::string> names_of(const std::vector<SessionValue>& values) {
+  std::vector<std::string> names;
+  for (const SessionValue& value : values) names.push_back(value.name);
+  return names;
+}
+
+std::string hint(std::string_view name, const std::vector<SessionValue>& values) {
+  const std::string guess = nearest(name, names_of(values));
+  return guess.empty() ? "" : fmt::format(" (did you mean '{}'?)", guess);
+}
+
+/// "[batch,3,224,224]": sizes, names of symbols, ? for the rest.
+std::string declared_shape(const SessionValue& value) {
+  std::vector<std::string> parts;
+  for (int axis = 0; axis < value.type.shape->rank(); ++axis) {
+    const Dim dim = (*value.type.shape)[axis];
+    const std::string& symbol = value.symbols[static_cast<std::size_t>(axis)];
+    parts.push_back(is_known(dim) ? fmt::format("{}", dim) : symbol.empty() ? "?" : symbol);
+  }
+  return "[" + join(parts, ",") + "]";
+}
+
+}  // namespace
+
+void Session::Impl::describe(const Model& model) {
+  metadata = describe_model(model);
+  for (const ValueId id : model.graph.inputs()) {
+    const Value& value = model.graph.value(id);
+    SessionValue described = describe_value(value, model.symbols);
+    (value.default_value != nullptr ? overridable : inputs).push_back(described);
+    all_inputs.push_back(std::move(described));
+    defaults.push_back(value.default_value);
+  }
+  for (const ValueId id : model.graph.outputs()) {
+    outputs.push_back(describe_value(model.graph.value(id), model.symbols));
+  }
+  for (std::size_t i = 0; i < all_inputs.size(); ++i) input_index.emplace(all_inputs[i].name, i);
+  for (std::size_t i = 0; i < outputs.size(); ++i) output_index.emplace(outputs[i].name, i);
+}
+
+Status Session::Impl::check_feed(const SessionValue& expected, const Datum& fed) const {
+  const Tensor* tensor = fed.tensor();
+  if (!expected.type.is_tensor()) {
+    const bool is_optional = expected.type.kind == Type::Kind::Optional;
+    if (tensor == nullptr || is_optional || expected.type.kind == Type::Kind::Unknown) return {};
+    return failure(Code::InvalidArgument, "input '{}' should be {}, but a {} was fed",
+                   expected.name, expected.type.to_string(), fed.type().to_string());
+  }
+  if (tensor == nullptr || tensor->dtype() != expected.type.dtype) {
+    return failure(Code::InvalidArgument, "input '{}' should be {}, but {} was fed", expected.name,
+                   expected.type.to_string(), fed.has_value() ? fed.type().to_string() : "nothing");
+  }
+  if (!expected.type.shape) return {};
+  const Shape& declared = *expected.type.shape;
+  if (tensor->rank() != declared.rank()) {
+    return failure(Code::InvalidArgument,
+                   "input '{}' should have rank {} (shape {}), but an array of rank {} (shape {}) "
+                   "was fed",
+                   expected.name, declared.rank(), declared_shape(expected), tensor->rank(),
+                   tensor->shape().to_string());
+  }
+  for (int axis = 0; axis < declared.rank(); ++axis) {
+    if (is_known(declared[axis]) && declared[axis] != tensor->dim(axis)) {
+      return failure(Code::InvalidArgument,
+                     "input '{}' should have shape {}, but {} was fed: dimension {} should be {}, "
+                     "found {}",
+                     expected.name, declared_shape(expected), tensor->shape().to_string(), axis,
+                     declared[axis], tensor->dim(axis));
+    }
+  }
+  return {};
+}
+
+Session::Session() : impl_(std::make_unique<Impl>()) {}
+Session::~Session() = default;
+
+namespace {
+
+int thread_count_of(const SessionOptions& options) {
+  return options.thread_count > 0 ? options.thread_count : usable_processor_count();
+}
+
+}  // namespace
+
+static Status finish_loading(Model model, Session::Impl& session);
+
+Result<std::unique_ptr<Session>> Session::load(std::shared_ptr<Environment> environment,
+                                               const std::string& path, SessionOptions options) {
+  std::unique_ptr<Session> session(new Session);
+  session->impl_->environment = std::move(environment);
+  session->impl_->options = std::move(options);
+  SDX_ASSIGN(Model model, read_model(path, session->impl_->options.read));
+  Status status = finish_loading(std::move(model), *session->impl_);
+  if (!status.ok()) return std::move(status).with("loading '" + path + "'");
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::load_bytes(std::shared_ptr<Environment> environment,
+                                                     std::span<const std::byte> bytes,
+                                                     SessionOptions options) {
+  std::unique_ptr<Session> session(new Session);
+  session->impl_->environment = std::move(environment);
+  session->impl_->options = std::move(options);
+  SDX_ASSIGN(Model model, read_model_from_bytes(bytes, session->impl_->options.read));
+  Status status = finish_loading(std::move(model), *session->impl_);
+  if (!status.ok()) return std::move(status).with("loading a model from memory");
+  return session;
+}
+
+static Status finish_loading(Model model, Session::Impl& session) {
+  const auto start = Profiler::Clock::now();
+  if (session.options.is_profiling) session.profiler = std::make_unique<TraceProfiler>();
+  SDX_TRY(prepare_model(model, session.options));
+  session.describe(model);
+  const int thread_count = thread_count_of(session.options);
+  SDX_ASSIGN(session.compiled,
+             compile_model(model, *session.environment, session.options, thread_count));
+  session.pool = session.options.use_shared_pool
+                     ? session.environment->shared_pool()
+                     : std::make_shared<ThreadPool>(ThreadPoolOptions{thread_count});
+  session.keep_alive = std::move(model.keep_alive);
+  if (session.profiler != nullptr) {
+    session.profiler->record_session("session_initialization", start, Profiler::Clock::now());
+  }
+  return {};
+}
+
+const std::vector<SessionValue>& Session::inputs() const { return impl_->inputs; }
+const std::vector<SessionValue>& Session::outputs() const { return impl_->outputs; }
+const std::vector<SessionValue>& Session::overridable_initializers() const {
+  return impl_->overridable;
+}
+const ModelMetadata& Session::metadata() const { return impl_->metadata; }
+const SessionOptions& Session::options() const { return impl_->options; }
+CompiledMemory Session::memory() const { return impl_->compiled->memory(); }
+const Graph* Session::optimized_graph() const { return impl_->compiled->optimized_graph(); }
+
+std::vector<std::string> Session::provider_names() const {
+  if (!impl_->options.providers.empty()) return impl_->options.providers;
+  std::vector<std::string> names;
+  for (const auto& provider : impl_->environment->providers()) names.emplace_back(provider->name());
+  return names;
+}
+
+namespace {
+
+/// Inputs of the compiled part from what was fed, by name. Small models stay off the heap.
+class Feeds {
+ public:
+  explicit Feeds(std::size_t count) : many_(count > kFew ? count : 0), count_(count) {}
+  std::span<Datum> data() {
+    return count_ > kFew ? std::span<Datum>(many_) : std::span<Datum>(few_).first(count_);
+  }
+
+ private:
+  static constexpr std::size_t kFew = 16;
+  std::array<Datum, kFew> few_;
+  std::vector<Datum> many_;
+  std::size_t count_;
+};
+
+}  // namespace
+
+Status Session::run(std::span<const std::string_view> input_names, std::span<const Datum> inputs,
+                    std::span<const std::string_view> output_names, std::span<Datum> outputs,
+                    const RunOptions& run_options) {
+  Impl& impl = *impl_;
+  Feeds feeds(impl.all_inputs.size());
+  for (std::size_t i = 0; i < input_names.size(); ++i) {
+    const auto found = impl.input_index.find(input_names[i]);
+    if (found == impl.input_index.end()) {
+      return failure(Code::InvalidArgument, "the model has no input '{}'{}; its inputs are: {}",
+                     input_names[i], hint(input_names[i], impl.all_inputs),
+                     join(names_of(impl.inputs), ", "));
+    }
+    SDX_TRY(impl.check_feed(impl.all_inputs[found->second], inputs[i]));
+    feeds.data()[found->second] = inputs[i];
+  }
+  for (std::size_t i = 0; i < impl.all_inputs.size(); ++i) {
+    if (feeds.data()[i].has_value()) continue;
+    if (impl.defaults[i] != nullptr) {
+      feeds.data()[i] = *impl.defaults[i];
+    } else if (impl.all_inputs[i].type.kind != Type::Kind::Optional) {
+      return failure(Code::InvalidArgument, "input '{}' ({}) was not fed", impl.all_inputs[i].name,
+                     impl.all_inputs[i].type.to_string());
+    }
+  }
+  Feeds results(impl.outputs.size());
+  for (std::size_t i = 0; i < output_names.size(); ++i) {
+    const auto found = impl.output_index.find(output_names[i]);
+    if (found == impl.output_index.end()) {
+      return failure(Code::InvalidArgument, "the model has no output '{}'{}; its outputs are: {}",
+                     output_names[i], hint(output_names[i], impl.outputs),
+                     join(names_of(impl.outputs), ", "));
+    }
+    results.data()[found->second] = outputs[i];
+  }
+  thread_local std::mt19937_64 random(std::random_device{}());
+  RunState state{*impl.pool, run_options.terminate, impl.profiler.get(), &random};
+  const auto start = Profiler::Clock::now();
+  {
+    const ThreadPool::RunScope scope(*impl.pool);
+    SDX_TRY(impl.compiled->run(feeds.data(), results.data(), state));
+  }
+  if (impl.profiler != nullptr) {
+    impl.profiler->record_session("model_run", start, Profiler::Clock::now());
+  }
+  for (std::size_t i = 0; i < output_names.size(); ++i) {
+    outputs[i] = results.data()[impl.output_index.find(output_names[i])->second];
+  }
+  if (run_options.shrink) impl.compiled->shrink();
+  return {};
+}
+
+Result<std::string> Session::end_profiling() {
+  if (impl_->profiler == nullptr) return std::string();
+  auto path = impl_->profiler->write(impl_->options.profile_prefix);
+  impl_->profiler.reset();
+  return path;
+}
+
+std::uint64_t Session::profiling_start_ns() const {
+  return impl_->profiler == nullptr ? 0 : impl_->profiler->start_ns();
+}
+
+}  // namespace sardonyx

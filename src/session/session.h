@@ -1,0 +1,116 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "ep/provider.h"
+#include "ir/datum.h"
+#include "onnx/reader.h"
+#include "session/environment.h"
+
+namespace sardonyx {
+
+/// How a session is made. Defaults are those of ONNX Runtime.
+struct SessionOptions {
+  /// Threads of one run, the caller included; 0: as many as this process may use.
+  int thread_count = 0;
+  /// Run on the environment's pool instead of an own one.
+  bool use_shared_pool = false;
+  /// 0 none, 1 basic, 2 extended, 3 layout, 99 all.
+  int optimization_level = 99;
+  /// Where to write the graph after the common passes; "" = nowhere.
+  std::string optimized_model_path;
+  /// Chrome traces go to PREFIX_date.json when it is on.
+  bool is_profiling = false;
+  std::string profile_prefix = "onnxruntime_profile_";
+  std::string log_id;
+  /// Sizes for symbolic dimensions, by name or by denotation.
+  std::vector<std::pair<std::string, std::int64_t>> dimensions_by_name;
+  std::vector<std::pair<std::string, std::int64_t>> dimensions_by_denotation;
+  /// Initializers and external data that the caller supplies (see ReadOptions).
+  ReadOptions read;
+  /// Names of providers in order of preference; empty: all of the environment.
+  std::vector<std::string> providers;
+  /// Session configuration entries by key.
+  std::unordered_map<std::string, std::string> entries;
+  /// Loading stops when it becomes true; may be null.
+  std::shared_ptr<const std::atomic<bool>> cancel;
+};
+
+/// How one run is done.
+struct RunOptions {
+  /// Set from any thread to stop the run.
+  const std::atomic<bool>* terminate = nullptr;
+  /// Gives memory back that only speeds up the next run.
+  bool shrink = false;
+};
+
+/// One input or output as callers see it.
+struct SessionValue {
+  std::string name;
+  Type type;
+  /// Names of symbolic dimensions, "" where a dimension is a number or nameless.
+  std::vector<std::string> symbols;
+};
+
+/// What the model says about itself.
+struct ModelMetadata {
+  std::string producer_name;
+  std::string graph_name;
+  std::string graph_description;
+  std::string domain;
+  std::string description;
+  std::int64_t version = 0;
+  std::vector<std::pair<std::string, std::string>> custom;
+};
+
+/// A model that is loaded and ready to run. run() may be called from several threads at once.
+class Session {
+ public:
+  /// Errors   those of reading, checking and compiling, naming the file and the node.
+  static Result<std::unique_ptr<Session>> load(std::shared_ptr<Environment> environment,
+                                               const std::string& path, SessionOptions options);
+  static Result<std::unique_ptr<Session>> load_bytes(std::shared_ptr<Environment> environment,
+                                                     std::span<const std::byte> bytes,
+                                                     SessionOptions options);
+  ~Session();
+
+  const std::vector<SessionValue>& inputs() const;
+  const std::vector<SessionValue>& outputs() const;
+  /// Initializers that a feed may replace.
+  const std::vector<SessionValue>& overridable_initializers() const;
+  const ModelMetadata& metadata() const;
+  const SessionOptions& options() const;
+  /// Names of the providers in use.
+  std::vector<std::string> provider_names() const;
+  CompiledMemory memory() const;
+  /// The graph that runs.
+  const Graph* optimized_graph() const;
+
+  /// Runs the model on named inputs. `outputs[i]` belongs to `output_names[i]`; one that holds a
+  /// tensor of the right type and shape is written into, others are filled.
+  /// Errors   InvalidArgument for a name, type or shape that does not fit, saying what was expected;
+  ///          what the nodes refuse, naming the node; Cancelled.
+  Status run(std::span<const std::string_view> input_names, std::span<const Datum> inputs,
+             std::span<const std::string_view> output_names, std::span<Datum> outputs,
+             const RunOptions& run_options = {});
+
+  /// Ends profiling and writes the trace; "" when profiling was off.
+  Result<std::string> end_profiling();
+  /// Nanoseconds of the steady clock when profiling began; 0 when it is off.
+  std::uint64_t profiling_start_ns() const;
+
+  struct Impl;
+
+ private:
+  Session();
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sardonyx
