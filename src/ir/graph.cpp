@@ -104,6 +104,10 @@ ValueId Graph::add_capture(ValueId outer, std::string value_name, Type type) {
   return inner;
 }
 
+void Graph::map_captures(FunctionRef<ValueId(ValueId)> map) {
+  for (Capture& captured : captures_) captured.outer = map(captured.outer);
+}
+
 void Graph::add_use(ValueId value, NodeId node) {
   if (value == kNoValue) return;
   ++values_[value].use_count;
@@ -278,6 +282,19 @@ std::vector<const Graph*> subgraphs(const Node& node) {
   std::vector<const Graph*> found;
   for (Graph* graph : subgraphs(const_cast<Node&>(node))) found.push_back(graph);
   return found;
+}
+
+Status for_each_graph(Graph& graph, FunctionRef<Status(Graph&)> visit) {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    if (graph.node(id).is_removed) continue;
+    bool has_subgraphs = false;
+    for (Graph* subgraph : subgraphs(graph.node(id))) {
+      SDX_TRY(for_each_graph(*subgraph, visit));
+      has_subgraphs = true;
+    }
+    if (has_subgraphs) graph.refresh_implicit_inputs(id);
+  }
+  return visit(graph);
 }
 
 std::int64_t Model::opset(std::string_view op_domain) const {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "ir/attribute.h"
 #include "ir/datum.h"
 #include "ir/type.h"
@@ -111,6 +112,9 @@ class Graph {
   /// As capture() for an `outer` that is known to be not captured yet: does not search.
   ValueId add_capture(ValueId outer, std::string value_name, Type type);
 
+  /// Renames the outer values of the captures: for a subgraph whose node moves to another graph.
+  void map_captures(FunctionRef<ValueId(ValueId outer)> map);
+
   /// Adds a node, whose outputs must have no producer yet. Records uses of its implicit inputs
   /// from its subgraphs' captures.
   NodeId add_node(Node node);
@@ -171,6 +175,9 @@ class Graph {
 /// The subgraphs among a node's attributes.
 std::vector<Graph*> subgraphs(Node& node);
 std::vector<const Graph*> subgraphs(const Node& node);
+
+/// Calls `visit` for the graph and all subgraphs inside it, inner ones first.
+Status for_each_graph(Graph& graph, FunctionRef<Status(Graph&)> visit);
 
 /// A function defined by the model. Its body's inputs and outputs are the function's, in order.
 struct Function {

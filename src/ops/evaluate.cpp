@@ -140,9 +140,20 @@ Result<std::vector<Datum>> Evaluator::run(std::span<const Datum> inputs,
 }
 
 Result<std::vector<Datum>> evaluate_node(const Node& node, const OpSchema& schema,
-                                         const Graph& graph,
-                                         std::span<const Datum* const> inputs) {
+                                         const Graph& graph, std::span<const Datum* const> inputs,
+                                         std::size_t bytes_max) {
   SDX_ASSIGN(const std::vector<Type> types, infer_outputs(node, schema, graph, inputs));
+  std::size_t total_bytes = 0;
+  for (const Type& type : types) {
+    if (!type.is_tensor() || !type.shape || !type.shape->is_static()) continue;
+    const auto count = type.shape->element_count();
+    const auto bytes = count ? dtype_bytes(type.dtype, *count) : std::nullopt;
+    if (!bytes || *bytes > bytes_max - total_bytes) {
+      return failure(Code::OutOfMemory, "the result of shape {} is larger than {} bytes",
+                     type.shape->to_string(), bytes_max);
+    }
+    total_bytes += *bytes;
+  }
   std::vector<Datum> outputs(node.outputs.size());
   NodeContext context(node, schema, {inputs, types, outputs});
   SDX_TRY(schema.evaluate(context));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -41,10 +42,11 @@ class Evaluator {
 };
 
 /// Evaluates one node on given inputs. `inputs[i]` is null where an input is left out.
-/// Errors   whatever the operator refuses; the message does not name the node yet.
+/// Errors   whatever the operator refuses; OutOfMemory when outputs of inferred shape would take
+///          more than `bytes_max`. The message does not name the node yet.
 /// Only for nodes without subgraphs.
 Result<std::vector<Datum>> evaluate_node(const Node& node, const OpSchema& schema,
-                                         const Graph& graph,
-                                         std::span<const Datum* const> inputs);
+                                         const Graph& graph, std::span<const Datum* const> inputs,
+                                         std::size_t bytes_max = SIZE_MAX);
 
 }  // namespace sardonyx

@@ -1,21 +1,50 @@
 #include "passes/pipeline.h"
 
+#include <array>
+
+#include "ops/infer.h"
+#include "passes/passes.h"
+
 namespace sardonyx {
 
-std::span<const Pass> passes_of(PassStage) { return {}; }
+namespace {
+
+constexpr std::array kCommonPasses = {
+    Pass{"remove_no_ops", 1, remove_no_ops},
+    Pass{"fold_constants", 1, fold_constants},
+    Pass{"remove_dead_nodes", 1, remove_dead_nodes},
+};
+
+constexpr std::array kProviderPasses = {
+    Pass{"remove_dead_nodes", 0, remove_dead_nodes},
+};
+
+bool is_skipped(std::string_view skipped, std::string_view name) {
+  while (!skipped.empty()) {
+    const std::size_t end = std::min(skipped.find(';'), skipped.size());
+    if (skipped.substr(0, end) == name) return true;
+    skipped.remove_prefix(std::min(end + 1, skipped.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const Pass> passes_of(PassStage stage) {
+  return stage == PassStage::Common ? std::span<const Pass>(kCommonPasses)
+                                    : std::span<const Pass>(kProviderPasses);
+}
 
 Status run_passes(PassStage stage, Graph& graph, const PassOptions& options) {
   for (const Pass& pass : passes_of(stage)) {
-    if (options.level < pass.level) continue;
+    if (options.level < pass.level || is_skipped(options.skipped, pass.name)) continue;
     Status status = pass.run(graph, options);
-    if (!status.ok()) return std::move(status).with("running pass '" + std::string(pass.name) + "'");
+    if (status.ok()) status = infer_types(graph);
+    if (!status.ok()) {
+      return std::move(status).with("running pass '" + std::string(pass.name) + "'");
+    }
   }
   return {};
-}
-
-Status inline_functions(Model& model) {
-  if (model.functions.empty()) return {};
-  return Status(Code::Unsupported, "models with functions of their own are not supported yet");
 }
 
 }  // namespace sardonyx

@@ -1,0 +1,94 @@
+#include "base/log.h"
+#include "ops/evaluate.h"
+#include "passes/passes.h"
+
+namespace sardonyx {
+
+namespace {
+
+/// A fold may make a constant this much larger than its inputs without counting as expansion.
+constexpr std::size_t kSmall_bytes = std::size_t{64} << 10;
+
+/// Weights stay in their quantised form: integer kernels want them so.
+bool keeps_weights_small(const Node& node) {
+  return node.op_type == "DequantizeLinear" || node.op_type == "DequantizeBFP";
+}
+
+class Folder {
+ public:
+  Folder(Graph& graph, std::size_t& budget_bytes) : graph_(graph), budget_bytes_(budget_bytes) {}
+
+  Status run() {
+    SDX_ASSIGN(const std::vector<NodeId> order, graph_.topological_order());
+    for (const NodeId id : order) {
+      if (can_fold(graph_.node(id))) fold(id);
+    }
+    return {};
+  }
+
+ private:
+  bool can_fold(const Node& node) const {
+    if (!node.implicit_inputs.empty() || !subgraphs(node).empty()) return false;
+    std::size_t input_bytes = 0;
+    for (const ValueId input : node.inputs) {
+      if (input == kNoValue) continue;
+      const auto& constant = graph_.value(input).constant;
+      if (!constant) return node.op_type == "Shape" && has_static_input(node);
+      input_bytes += constant->byte_size();
+    }
+    return !keeps_weights_small(node) || input_bytes < 256;
+  }
+
+  bool has_static_input(const Node& node) const {
+    const Type& type = graph_.value(node.inputs[0]).type;
+    return type.is_tensor() && type.shape && type.shape->is_static();
+  }
+
+  void fold(NodeId id) {
+    const Node& node = graph_.node(id);
+    const auto schema = find_schema(node.domain, node.op_type, node.opset);
+    if (!schema.ok() || (*schema)->has(kNondeterministic)) return;
+    std::vector<Datum> data(node.inputs.size());
+    std::vector<const Datum*> inputs(node.inputs.size(), nullptr);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) continue;
+      const Value& value = graph_.value(node.inputs[i]);
+      // Shape looks at the shape only: its elements need not be there.
+      data[i] = value.constant ? *value.constant
+                               : Tensor::view(value.type.dtype, *value.type.shape,
+                                              static_cast<void*>(nullptr));
+      inputs[i] = &data[i];
+    }
+    auto results = evaluate_node(node, **schema, graph_, inputs, kSmall_bytes + budget_bytes_);
+    // A node that fails now fails when it runs, if it ever does; then the message names it.
+    if (!results.ok()) return;
+    for (const Datum& result : *results) {
+      if (result.has_value() && result.tensor() == nullptr) return;
+    }
+    store(id, *results);
+  }
+
+  void store(NodeId id, const std::vector<Datum>& results) {
+    const std::vector<ValueId> outputs = graph_.node(id).outputs;
+    graph_.remove_node(id);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const Tensor* tensor = results[i].tensor();
+      if (outputs[i] == kNoValue || tensor == nullptr) continue;
+      graph_.set_constant(outputs[i], *tensor);
+      const std::size_t bytes = tensor->byte_size();
+      if (bytes > kSmall_bytes) budget_bytes_ -= std::min(budget_bytes_, bytes);
+    }
+  }
+
+  Graph& graph_;
+  std::size_t& budget_bytes_;
+};
+
+}  // namespace
+
+Status fold_constants(Graph& graph, const PassOptions& options) {
+  std::size_t budget_bytes = options.folded_bytes_max;
+  return for_each_graph(graph, [&](Graph& part) { return Folder(part, budget_bytes).run(); });
+}
+
+}  // namespace sardonyx

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "passes/pass.h"
+
+namespace sardonyx {
+
+/// One function per pass, each in the file of its name; pipeline.cpp has their order.
+
+/// Removes nodes whose results nobody uses.
+Status remove_dead_nodes(Graph& graph, const PassOptions& options);
+/// Removes Identity, Dropout at inference, casts to the same type, transposes that do nothing, and
+/// joins transposes that follow each other.
+Status remove_no_ops(Graph& graph, const PassOptions& options);
+/// Computes nodes whose inputs are constants, within the bound on bytes.
+Status fold_constants(Graph& graph, const PassOptions& options);
+
+}  // namespace sardonyx
