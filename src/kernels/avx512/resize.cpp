@@ -1,0 +1,9 @@
+#include "kernels/avx512/simd.h"
+#include "kernels/resize_impl.h"
+
+namespace sardonyx::kernels::avx512 {
+
+extern const ResizeTable kResize;
+const ResizeTable kResize = {Isa::Avx512, resize_axis_rows<F32>, resize_linear_rows<F32>};
+
+}  // namespace sardonyx::kernels::avx512
