@@ -25,6 +25,9 @@ std::span<const OpSchema> pool_schemas();
 std::span<const OpSchema> norm_schemas();
 std::span<const OpSchema> rnn_schemas();
 std::span<const OpSchema> resize_schemas();
+std::span<const OpSchema> where_schemas();
+std::span<const OpSchema> cast_schemas();
+std::span<const OpSchema> quantize_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -46,6 +49,9 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     norm_schemas,
     rnn_schemas,
     resize_schemas,
+    where_schemas,
+    cast_schemas,
+    quantize_schemas,
 };
 
 }  // namespace sardonyx
