@@ -28,6 +28,8 @@ std::span<const OpSchema> resize_schemas();
 std::span<const OpSchema> where_schemas();
 std::span<const OpSchema> cast_schemas();
 std::span<const OpSchema> quantize_schemas();
+std::span<const OpSchema> constant_schemas();
+std::span<const OpSchema> reduce_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -52,6 +54,8 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     where_schemas,
     cast_schemas,
     quantize_schemas,
+    constant_schemas,
+    reduce_schemas,
 };
 
 }  // namespace sardonyx

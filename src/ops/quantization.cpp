@@ -113,7 +113,7 @@ void quantize_chunk(std::int64_t count, const Chunk& scales, const Chunk& zeros,
                                                 rounded_to(precision, scales[i]));
   }
   if (is_float(to)) {
-    for (std::int64_t k = 0; k < count; ++k) x[static_cast<std::size_t>(k)] += zeros[static_cast<std::size_t>(k)];
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) x[i] += zeros[i];
     return;
   }
   const IntRange range = int_range(to);

@@ -51,7 +51,9 @@ Status evaluate_abs(EvalContext& context) {
 }
 
 Status evaluate_neg(EvalContext& context) {
-  if (is_integer(context.tensor(0).dtype())) return map_int(context, [](std::int64_t x) { return negate(x); });
+  if (is_integer(context.tensor(0).dtype())) {
+    return map_int(context, [](std::int64_t x) { return negate(x); });
+  }
   return map_real(context, [](auto x) { return -x; });
 }
 

@@ -104,7 +104,8 @@ TEST_CASE("integer arithmetic wraps and division truncates") {
   const std::int32_t least = std::numeric_limits<std::int32_t>::min();
   const auto a = tensor_of<std::int32_t>({3}, {-7, 7, least});
   const auto b = tensor_of<std::int32_t>({3}, {2, -2, -1});
-  CHECK(elements<std::int32_t>(OpCase("Div", 14).input(a).input(b).tensor()) == Ints{-3, -3, least});
+  CHECK(elements<std::int32_t>(OpCase("Div", 14).input(a).input(b).tensor()) ==
+        Ints{-3, -3, least});
   CHECK(elements<std::int32_t>(OpCase("Mod", 13).input(a).input(b).tensor()) == Ints{1, -1, 0});
   CHECK(elements<std::int32_t>(OpCase("Sub", 14).input(b).input(a).tensor()) ==
         Ints{9, -9, std::numeric_limits<std::int32_t>::max()});
