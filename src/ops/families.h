@@ -30,6 +30,7 @@ std::span<const OpSchema> cast_schemas();
 std::span<const OpSchema> quantize_schemas();
 std::span<const OpSchema> constant_schemas();
 std::span<const OpSchema> reduce_schemas();
+std::span<const OpSchema> detection_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -56,6 +57,7 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     quantize_schemas,
     constant_schemas,
     reduce_schemas,
+    detection_schemas,
 };
 
 }  // namespace sardonyx

@@ -1,13 +1,13 @@
 #include "ops/resize_plan.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "ir/element.h"
 #include "ops/eval_context.h"
 #include "ops/families.h"
 #include "ops/infer_context.h"
 #include "ops/movement.h"
+#include "ops/real_tensor.h"
 
 namespace sardonyx {
 
@@ -143,12 +143,12 @@ void interpolate(const ResizeTaps& table, Real extrapolation, std::int64_t outer
   }
 }
 
-/// Axis by axis, in float32 or float64.
+/// Axis by axis; the elements of `x` are of type Real.
 template <typename Real>
 Result<Tensor> interpolate_all(const ResizeRules& rules, const std::vector<ResizeAxis>& axes,
                                const Tensor& x) {
   constexpr DType kReal = DTypeOf<Real>::value;
-  SDX_ASSIGN(Tensor current, x.dtype() == kReal ? Result<Tensor>(x) : to_dtype(x, kReal));
+  Tensor current = x;
   for (int axis = 0; axis < x.rank(); ++axis) {
     const ResizeAxis& plan = axes[static_cast<std::size_t>(axis)];
     if (plan.is_identity(rules)) continue;
@@ -165,47 +165,13 @@ Result<Tensor> interpolate_all(const ResizeRules& rules, const std::vector<Resiz
   return current;
 }
 
-/// Bounds of an integer type as doubles that convert back without overflow.
-std::pair<double, double> int_bounds(DType dtype) {
-  const int bits = dtype_bits(dtype);
-  if (contains(kUnsignedInts, dtype)) {
-    return {0.0, bits == 64 ? 0x1.fffffffffffffp63 : std::ldexp(1.0, bits) - 1.0};
-  }
-  return {-std::ldexp(1.0, bits - 1),
-          bits == 64 ? 0x1.fffffffffffffp62 : std::ldexp(1.0, bits - 1) - 1.0};
-}
-
-/// Converts; integers round to nearest even and saturate.
-void write_rounded(const Tensor& real, Tensor& y) {
-  const bool is_int = contains(kInts, y.dtype());
-  const auto bounds = is_int ? int_bounds(y.dtype()) : std::pair(0.0, 0.0);
-  const std::int64_t count = y.element_count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    double value = read_real(real.dtype(), real.data(), i);
-    if (is_int) {
-      value = std::isnan(value) ? 0.0
-                                : std::clamp(std::nearbyint(value), bounds.first, bounds.second);
-    }
-    write_real(y.dtype(), y.mutable_data(), i, value);
-  }
-}
-
-Status resize_smooth(EvalContext& context, const ResizeRules& rules,
-                     const std::vector<ResizeAxis>& axes, const Tensor& x, Tensor& y) {
-  if (!contains(kNumericBf16 | set_of(DType::Bool), x.dtype())) {
-    return context.error("tensor({}) can only be resized with mode nearest",
-                         dtype_name(x.dtype()));
-  }
-  const bool is_wide = contains(
-      set_of(DType::Float64, DType::Int32, DType::UInt32, DType::Int64, DType::UInt64),
-      x.dtype());
-  SDX_ASSIGN(const Tensor real, is_wide ? interpolate_all<double>(rules, axes, x)
-                                        : interpolate_all<float>(rules, axes, x));
-  if (real.dtype() == y.dtype()) {
-    copy_elements(y.dtype(), y.mutable_data(), 0, real.data(), 0, y.element_count());
-  } else {
-    write_rounded(real, y);
-  }
+Status resize_smooth(const ResizeRules& rules, const std::vector<ResizeAxis>& axes,
+                     const Tensor& x, Tensor& y) {
+  SDX_ASSIGN(const Tensor given, as_real(x));
+  SDX_ASSIGN(const Tensor real, given.dtype() == DType::Float64
+                                    ? interpolate_all<double>(rules, axes, given)
+                                    : interpolate_all<float>(rules, axes, given));
+  write_real_tensor(real, y);
   return {};
 }
 
@@ -227,7 +193,7 @@ Status evaluate_resize(EvalContext& context) {
   SDX_ASSIGN(Tensor * y, context.allocate(0));
   if (y == nullptr || y->element_count() == 0) return {};
   if (rules.mode == ResizeRules::Mode::Nearest) return resize_nearest(rules, axes, x, *y);
-  return resize_smooth(context, rules, axes, x, *y);
+  return resize_smooth(rules, axes, x, *y);
 }
 
 constexpr OpSchema kRows[] = {
