@@ -432,7 +432,8 @@ void bind_values(nb::module_& module) {
         }
         return text + ")";
       });
-  module.def("element_of_dtype", [](nb::handle dtype) { return onnx_number(dtype_element(dtype)); });
+  module.def("element_of_dtype",
+             [](nb::handle dtype) { return onnx_number(dtype_element(dtype)); });
   module.def("dtype_of_element", [](int element) {
     return element_dtype(element_of_number(element));
   });
