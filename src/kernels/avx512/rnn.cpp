@@ -1,0 +1,9 @@
+#include "kernels/avx512/simd.h"
+#include "kernels/rnn_impl.h"
+
+namespace sardonyx::kernels::avx512 {
+
+extern const RnnTable kRnn;
+const RnnTable kRnn = {Isa::Avx512, lstm_rows<F32>, gru_reset_rows<F32>, gru_output_rows<F32>};
+
+}  // namespace sardonyx::kernels::avx512
