@@ -12,6 +12,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/igemm.h"
+#include "kernels/int8_gemm.h"
 
 using namespace sardonyx;
 using namespace sardonyx::kernels;
@@ -47,7 +48,7 @@ class Buffer {
  public:
   explicit Buffer(std::int64_t count)
       : data_(static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 127) / 64 * 64))) {
-    for (std::int64_t i = 0; i < count; ++i) data_[i] = static_cast<T>(i * 37 % 101) / T(64);
+    for (std::int64_t i = 0; i < count; ++i) data_[i] = static_cast<T>(i * 37 % 101);
   }
   ~Buffer() { std::free(data_); }
   Buffer(const Buffer&) = delete;
@@ -117,6 +118,41 @@ void bench_gemm(const char* filter, Isa isa, Sizes s, bool transposed, FloatForm
          static_cast<double>(format_bytes(format) * s.n * s.k));
 }
 
+// Weights within -range..range: beyond 64 two of them may exceed what AVX2's fast form takes.
+void bench_int8(const char* filter, Isa isa, Sizes s, int range, bool packed, Int8Output output) {
+  const std::string kind = std::string(packed ? "int8 packed " : "int8 source ") +
+                           (output == Int8Output::U8 ? "u8" : "f32") + " weights" +
+                           std::to_string(range);
+  const std::string name = label(isa, kind.c_str(), s.m, s.n, s.k);
+  if (!wanted(filter, name)) return;
+  const Int8GemmTable& table = int8_gemm_table(isa);
+  Buffer<std::uint8_t> a(s.m * s.k);
+  Buffer<std::int8_t> b(s.n * s.k);
+  for (std::int64_t i = 0; i < s.m * s.k; ++i) a.get()[i] = static_cast<std::uint8_t>(i * 13);
+  for (std::int64_t i = 0; i < s.n * s.k; ++i) {
+    b.get()[i] = static_cast<std::int8_t>(i * 7 % (2 * range + 1) - range);
+  }
+  Buffer<float> c(s.m * s.n);
+  Buffer<std::byte> packed_b(int8_packed_bytes(table, s.n, 1, s.k));
+  Int8MatrixArgs args;
+  args.m = s.m, args.n = s.n, args.k = s.k;
+  args.a = a.get(), args.a_stride = s.k, args.b = b.get(), args.b_stride = s.n;
+  args.c = c.get(), args.c_stride = s.n;
+  const float scale = 1e-4F;
+  args.epilogue.scale = &scale;
+  args.epilogue.output = output;
+  args.epilogue.a_zero = 120;
+  if (packed) {
+    const std::int64_t panels = (s.n + table.tile_columns - 1) / table.tile_columns;
+    int8_pack(table, {b.get(), true, s.n, 1, s.k, 1, s.n, 0}, 0, panels, packed_b.get());
+    args.packed_b = packed_b.get();
+  }
+  Buffer<std::byte> scratch(static_cast<std::int64_t>(int8_gemm_scratch_bytes(args, isa)));
+  const double seconds = fastest([&] { int8_gemm(args, scratch.get(), isa); });
+  report(name, seconds, 2.0 * static_cast<double>(s.m * s.n * s.k),
+         static_cast<double>(s.n * s.k));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -133,6 +169,13 @@ int main(int argc, char** argv) {
         bench_gemm(filter, isa, {m, 4096, 4096}, transposed, FloatFormat::F32);
         bench_gemm(filter, isa, {m, 4096, 4096}, transposed, FloatFormat::F16);
       }
+    }
+    for (const Sizes s : {Sizes{128, 768, 768}, {128, 3072, 768}, {16, 768, 768}, {1, 768, 768},
+                          {1, 4096, 4096}, {3136, 64, 576}, {196, 256, 1024}}) {
+      bench_int8(filter, isa, s, 63, true, Int8Output::U8);
+      bench_int8(filter, isa, s, 127, true, Int8Output::U8);
+      bench_int8(filter, isa, s, 127, true, Int8Output::F32);
+      bench_int8(filter, isa, s, 127, false, Int8Output::U8);
     }
   }
   return 0;

@@ -152,8 +152,8 @@ void pack_columns(const IgemmSource& source, std::int64_t column, std::int64_t c
           to[i] = row + tap * tap_floats;
           if (++tap == taps) tap = 0, row += width;
         }
-        pack_8x8<V, kFormat>(source, (column + j) * source.column_stride + s, columns - j, rows,
-                             to);
+        const std::int64_t from = (column + j) * source.column_stride + s;
+        pack_8x8<V, kFormat>(source, from, columns - j, rows, to);
       }
     }
   }

@@ -77,4 +77,44 @@ struct F32 {
   static Reg as_float(Int r) { return reinterpret_cast<Reg>(r); }
 };
 
+/// Four int32, beside F32.
+struct I32 {
+  using Reg = std::int32_t __attribute__((vector_size(16)));
+  using Unsigned = std::uint32_t __attribute__((vector_size(16)));
+  static constexpr int kLanes = 4;
+
+  static Reg set(std::int32_t x) { return Reg{x, x, x, x}; }
+  static Reg load(const std::int32_t* p) {
+    Reg r;
+    std::memcpy(&r, p, sizeof(r));
+    return r;
+  }
+  static Reg load_n(const std::int32_t* p, std::int64_t n) {
+    Reg r = {};
+    if (n > 0) std::memcpy(&r, p, static_cast<std::size_t>(n < 4 ? n : 4) * sizeof(*p));
+    return r;
+  }
+  static void store(std::int32_t* p, Reg r) { std::memcpy(p, &r, sizeof(r)); }
+  static void store_n(std::int32_t* p, Reg r, std::int64_t n) {
+    if (n > 0) std::memcpy(p, &r, static_cast<std::size_t>(n < 4 ? n : 4) * sizeof(*p));
+  }
+  // These wrap around, as the instructions do.
+  static Reg add(Reg a, Reg b) { return as_signed(as_unsigned(a) + as_unsigned(b)); }
+  static Reg sub(Reg a, Reg b) { return as_signed(as_unsigned(a) - as_unsigned(b)); }
+  static Reg mul(Reg a, Reg b) { return as_signed(as_unsigned(a) * as_unsigned(b)); }
+  static F32::Reg to_float(Reg a) { return __builtin_convertvector(a, F32::Reg); }
+  // To the nearest, ties to even, for |a| < 2^22.
+  static Reg round(F32::Reg a) { return __builtin_convertvector(F32::round(a), Reg); }
+  // The low bytes of the first n.
+  static void store_bytes(void* p, Reg r, std::int64_t n) {
+    for (std::int64_t i = 0; i < 4 && i < n; ++i) {
+      static_cast<std::uint8_t*>(p)[i] = static_cast<std::uint8_t>(r[i]);
+    }
+  }
+
+ private:
+  static Unsigned as_unsigned(Reg r) { return reinterpret_cast<Unsigned>(r); }
+  static Reg as_signed(Unsigned r) { return reinterpret_cast<Reg>(r); }
+};
+
 }  // namespace sardonyx::kernels::generic

@@ -81,4 +81,45 @@ struct F32 {
   }
 };
 
+/// Eight int32, beside F32.
+struct I32 {
+  using Reg = __m256i;
+  static constexpr int kLanes = 8;
+
+  static Reg set(std::int32_t x) { return _mm256_set1_epi32(x); }
+  static Reg load(const std::int32_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static Reg load_n(const std::int32_t* p, std::int64_t n) {
+    return _mm256_maskload_epi32(p, F32::first(n));
+  }
+  static void store(std::int32_t* p, Reg r) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), r);
+  }
+  static void store_n(std::int32_t* p, Reg r, std::int64_t n) {
+    _mm256_maskstore_epi32(p, F32::first(n), r);
+  }
+  static Reg add(Reg a, Reg b) { return _mm256_add_epi32(a, b); }
+  static Reg sub(Reg a, Reg b) { return _mm256_sub_epi32(a, b); }
+  static Reg mul(Reg a, Reg b) { return _mm256_mullo_epi32(a, b); }
+  static F32::Reg to_float(Reg a) { return _mm256_cvtepi32_ps(a); }
+  static Reg round(F32::Reg a) { return _mm256_cvtps_epi32(a); }
+  // The low bytes of the first n.
+  static void store_bytes(void* p, Reg r, std::int64_t n) {
+    const __m256i pick = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                                          -1, 0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                                          -1, -1);
+    const __m256i fours = _mm256_shuffle_epi8(r, pick);
+    const __m128i bytes = _mm_unpacklo_epi32(_mm256_castsi256_si128(fours),
+                                             _mm256_extracti128_si256(fours, 1));
+    if (n >= 8) {
+      _mm_storel_epi64(static_cast<__m128i*>(p), bytes);
+      return;
+    }
+    alignas(16) std::uint8_t copy[16];
+    _mm_store_si128(reinterpret_cast<__m128i*>(copy), bytes);
+    for (std::int64_t i = 0; i < n; ++i) static_cast<std::uint8_t*>(p)[i] = copy[i];
+  }
+};
+
 }  // namespace sardonyx::kernels::avx2

@@ -75,4 +75,29 @@ struct F32 {
   }
 };
 
+/// Sixteen int32, beside F32.
+struct I32 {
+  using Reg = __m512i;
+  static constexpr int kLanes = 16;
+
+  static Reg set(std::int32_t x) { return _mm512_set1_epi32(x); }
+  static Reg load(const std::int32_t* p) { return _mm512_loadu_si512(p); }
+  static Reg load_n(const std::int32_t* p, std::int64_t n) {
+    return _mm512_maskz_loadu_epi32(F32::first(n), p);
+  }
+  static void store(std::int32_t* p, Reg r) { _mm512_storeu_si512(p, r); }
+  static void store_n(std::int32_t* p, Reg r, std::int64_t n) {
+    _mm512_mask_storeu_epi32(p, F32::first(n), r);
+  }
+  static Reg add(Reg a, Reg b) { return _mm512_add_epi32(a, b); }
+  static Reg sub(Reg a, Reg b) { return _mm512_sub_epi32(a, b); }
+  static Reg mul(Reg a, Reg b) { return _mm512_mullo_epi32(a, b); }
+  static F32::Reg to_float(Reg a) { return _mm512_cvtepi32_ps(a); }
+  static Reg round(F32::Reg a) { return _mm512_cvtps_epi32(a); }
+  // The low bytes of the first n.
+  static void store_bytes(void* p, Reg r, std::int64_t n) {
+    _mm512_mask_cvtepi32_storeu_epi8(p, F32::first(n), r);
+  }
+};
+
 }  // namespace sardonyx::kernels::avx512
