@@ -1,0 +1,9 @@
+#include "kernels/avx2/simd.h"
+#include "kernels/winograd_impl.h"
+
+namespace sardonyx::kernels::avx2 {
+
+extern const WinogradTable kWinograd;
+const WinogradTable kWinograd = {winograd_input<F32>, winograd_output<F32>};
+
+}  // namespace sardonyx::kernels::avx2
