@@ -31,6 +31,9 @@ std::span<const OpSchema> quantize_schemas();
 std::span<const OpSchema> constant_schemas();
 std::span<const OpSchema> reduce_schemas();
 std::span<const OpSchema> detection_schemas();
+std::span<const OpSchema> skip_norm_schemas();
+std::span<const OpSchema> nbits_schemas();
+std::span<const OpSchema> quantized_matmul_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -58,6 +61,9 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     constant_schemas,
     reduce_schemas,
     detection_schemas,
+    skip_norm_schemas,
+    nbits_schemas,
+    quantized_matmul_schemas,
 };
 
 }  // namespace sardonyx

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "ir/element.h"
 #include "ops/families.h"
@@ -196,10 +195,6 @@ Status infer_matmul_integer(InferContext& context) {
   return infer_product(context, 0, 1);
 }
 
-/// The axis along which a zero point of rank 1 runs: rows of the left, columns of the right side.
-int row_axis(const Tensor& a) { return std::max(a.rank() - 2, 0); }
-int column_axis(const Tensor& b) { return b.rank() - 1; }
-
 Status evaluate_matmul_integer(EvalContext& context) {
   const Tensor& a = context.tensor(0);
   const Tensor& b = context.tensor(1);
@@ -218,35 +213,6 @@ Status infer_qlinear_matmul(InferContext& context) {
   return infer_product(context, 0, 3);
 }
 
-/// value[i] * scale, where the scale is one, one per index of `axis`, or broadcasts.
-Status scale_by(float* values, const Shape& shape, const Tensor& scale, int axis, bool divide) {
-  SDX_ASSIGN(const auto factors, Elements<float>::of(scale));
-  Shape aligned = Shape::filled(shape.rank(), 1);
-  const std::int64_t count = shape.product(0, shape.rank());
-  bool fits = scale.rank() <= shape.rank() || scale.element_count() == 1;
-  if (scale.element_count() != 1 && scale.rank() == 1) {
-    fits = axis >= 0 && axis < shape.rank() && scale.dim(0) == shape[axis];
-    if (fits) aligned[axis] = scale.dim(0);
-  } else if (scale.element_count() != 1 && fits) {
-    for (int i = 0; i < scale.rank(); ++i) {
-      const int j = shape.rank() - scale.rank() + i;
-      fits = fits && (scale.dim(i) == 1 || scale.dim(i) == shape[j]);
-      aligned[j] = scale.dim(i);
-    }
-  }
-  if (!fits) {
-    return failure(Code::Runtime, "a scale of shape {} does not fit a product of shape {}",
-                   scale.shape().to_string(), shape.to_string());
-  }
-  BatchWalk walk(shape);
-  walk.add(aligned, 1);
-  for (std::int64_t i = 0; i < count; ++i, walk.next()) {
-    const float factor = factors[walk.offset(0)];
-    values[i] = divide ? values[i] / factor : values[i] * factor;
-  }
-  return {};
-}
-
 /// a_scale b_scale / y_scale for every element of the product.
 Result<Tensor> product_scales(EvalContext& context, const Shape& shape) {
   SDX_ASSIGN(Tensor scales, Tensor::allocate(DType::Float32, shape));
@@ -263,25 +229,14 @@ Result<Tensor> product_scales(EvalContext& context, const Shape& shape) {
 Result<Tensor> quantized_product(EvalContext& context, const ProductShape& shape) {
   const Tensor& a = context.tensor(0);
   const Tensor& b = context.tensor(3);
-  SDX_ASSIGN(Tensor result, Tensor::allocate(DType::Float32, shape.result));
-  auto values = result.mutable_values<float>();
   if (contains(kFloat8, a.dtype())) {
+    SDX_ASSIGN(Tensor result, Tensor::allocate(DType::Float32, shape.result));
     SDX_ASSIGN(const auto left, Elements<float>::of(a));
     SDX_ASSIGN(const auto right, Elements<float>::of(b));
-    multiply_batches(shape, left.data(), right.data(), values.data());
+    multiply_batches(shape, left.data(), right.data(), result.mutable_values<float>().data());
     return result;
   }
-  SDX_ASSIGN(const Tensor left, subtract_zero_point(a, context.tensor_or_null(2), row_axis(a)));
-  SDX_ASSIGN(const Tensor right, subtract_zero_point(b, context.tensor_or_null(5), column_axis(b)));
-  auto* sums = reinterpret_cast<std::uint32_t*>(values.data());
-  multiply_batches(shape, left.values<std::uint32_t>().data(), right.values<std::uint32_t>().data(),
-                   sums);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::uint32_t sum;
-    std::memcpy(&sum, sums + i, sizeof(sum));
-    values[i] = static_cast<float>(static_cast<std::int32_t>(sum));
-  }
-  return result;
+  return integer_product(shape, a, context.tensor_or_null(2), b, context.tensor_or_null(5));
 }
 
 Status evaluate_qlinear_matmul(EvalContext& context) {

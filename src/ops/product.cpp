@@ -131,6 +131,51 @@ Result<Tensor> subtract_zero_point(const Tensor& values, const Tensor* zero_poin
   return result;
 }
 
+Status scale_by(float* values, const Shape& shape, const Tensor& scale, int axis, bool divide) {
+  SDX_ASSIGN(const auto factors, Elements<float>::of(scale));
+  Shape aligned = Shape::filled(shape.rank(), 1);
+  const std::int64_t count = shape.product(0, shape.rank());
+  bool fits = scale.rank() <= shape.rank() || scale.element_count() == 1;
+  if (scale.element_count() != 1 && scale.rank() == 1) {
+    fits = axis >= 0 && axis < shape.rank() && scale.dim(0) == shape[axis];
+    if (fits) aligned[axis] = scale.dim(0);
+  } else if (scale.element_count() != 1 && fits) {
+    for (int i = 0; i < scale.rank(); ++i) {
+      const int j = shape.rank() - scale.rank() + i;
+      fits = fits && (scale.dim(i) == 1 || scale.dim(i) == shape[j]);
+      aligned[j] = scale.dim(i);
+    }
+  }
+  if (!fits) {
+    return failure(Code::Runtime, "a scale of shape {} does not fit a product of shape {}",
+                   scale.shape().to_string(), shape.to_string());
+  }
+  BatchWalk walk(shape);
+  walk.add(aligned, 1);
+  for (std::int64_t i = 0; i < count; ++i, walk.next()) {
+    const float factor = factors[walk.offset(0)];
+    values[i] = divide ? values[i] / factor : values[i] * factor;
+  }
+  return {};
+}
+
+Result<Tensor> integer_product(const ProductShape& shape, const Tensor& a,
+                               const Tensor* a_zero_point, const Tensor& b,
+                               const Tensor* b_zero_point) {
+  SDX_ASSIGN(const Tensor left, subtract_zero_point(a, a_zero_point, row_axis(a)));
+  SDX_ASSIGN(const Tensor right, subtract_zero_point(b, b_zero_point, column_axis(b)));
+  SDX_ASSIGN(Tensor result, Tensor::allocate(DType::Float32, shape.result));
+  SDX_ASSIGN(Tensor sums, Tensor::allocate(DType::UInt32, shape.result));
+  const auto from = sums.mutable_values<std::uint32_t>();
+  const auto to = result.mutable_values<float>();
+  multiply_batches(shape, left.values<std::uint32_t>().data(), right.values<std::uint32_t>().data(),
+                   from.data());
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    to[i] = static_cast<float>(static_cast<std::int32_t>(from[i]));
+  }
+  return result;
+}
+
 Result<std::vector<float>> per_axis_values(const Tensor& values, std::int64_t size,
                                            std::string_view what) {
   const std::int64_t count = values.element_count();

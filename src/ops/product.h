@@ -36,6 +36,21 @@ Status infer_product(InferContext& context, std::size_t a, std::size_t b);
 /// Errors   Runtime when it has another shape.
 Result<Tensor> subtract_zero_point(const Tensor& values, const Tensor* zero_point, int axis);
 
+/// value *= scale (or /= when `divide`), where the scale is one, one per index of `axis`, or
+/// broadcasts to the shape.
+/// Errors   Runtime when it has another shape.
+Status scale_by(float* values, const Shape& shape, const Tensor& scale, int axis, bool divide);
+
+/// The axis along which a scale or zero point of rank 1 runs: rows of the left, columns of the
+/// right operand.
+inline int row_axis(const Tensor& a) { return a.rank() > 1 ? a.rank() - 2 : 0; }
+inline int column_axis(const Tensor& b) { return b.rank() - 1; }
+
+/// (a - a_zero_point) (b - b_zero_point) as float, whose sums are exact int32.
+Result<Tensor> integer_product(const ProductShape& shape, const Tensor& a,
+                               const Tensor* a_zero_point, const Tensor& b,
+                               const Tensor* b_zero_point);
+
 /// Reads one value, or one per index of an axis of that size, as float.
 /// Errors   Runtime when there are neither 1 nor `size` values.
 Result<std::vector<float>> per_axis_values(const Tensor& values, std::int64_t size,
