@@ -12,6 +12,9 @@ namespace {
 
 std::atomic<Severity> g_level{Severity::Warning};
 
+constexpr int kNoLevel = -1;
+thread_local int t_level = kNoLevel;
+
 struct SinkHolder {
   std::mutex mutex;
   std::shared_ptr<const LogSink> sink;
@@ -40,7 +43,16 @@ void set_log_sink(LogSink sink) {
 
 void set_log_level(Severity level) { g_level.store(level, std::memory_order_relaxed); }
 
-Severity log_level() { return g_level.load(std::memory_order_relaxed); }
+Severity log_level() {
+  return t_level == kNoLevel ? g_level.load(std::memory_order_relaxed)
+                             : static_cast<Severity>(t_level);
+}
+
+ScopedLogLevel::ScopedLogLevel(Severity level) : former_(t_level) {
+  t_level = static_cast<int>(level);
+}
+
+ScopedLogLevel::~ScopedLogLevel() { t_level = former_; }
 
 void write_log(Severity severity, std::string_view message) {
   std::shared_ptr<const LogSink> sink;

@@ -21,6 +21,18 @@ void set_log_sink(LogSink sink);
 void set_log_level(Severity level);
 Severity log_level();
 
+/// Replaces the level for messages of this thread while it lives.
+class ScopedLogLevel {
+ public:
+  explicit ScopedLogLevel(Severity level);
+  ~ScopedLogLevel();
+  ScopedLogLevel(const ScopedLogLevel&) = delete;
+  ScopedLogLevel& operator=(const ScopedLogLevel&) = delete;
+
+ private:
+  int former_;
+};
+
 /// Hands a finished message to the sink, whatever the level.
 void write_log(Severity severity, std::string_view message);
 

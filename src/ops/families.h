@@ -34,6 +34,7 @@ std::span<const OpSchema> detection_schemas();
 std::span<const OpSchema> skip_norm_schemas();
 std::span<const OpSchema> nbits_schemas();
 std::span<const OpSchema> quantized_matmul_schemas();
+std::span<const OpSchema> channels_last_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -64,6 +65,7 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     skip_norm_schemas,
     nbits_schemas,
     quantized_matmul_schemas,
+    channels_last_schemas,
 };
 
 }  // namespace sardonyx
