@@ -1,0 +1,159 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "ir/datum.h"
+#include "sardonyx/c_api.h"
+#include "session/session.h"
+
+/// What the opaque handles of the C interface point to. All are made by new and released by the
+/// function of their name; none is shared between handles.
+
+struct OrtMemoryInfo {
+  std::string name = "Cpu";
+  OrtAllocatorType allocator_type = OrtDeviceAllocator;
+  OrtMemType mem_type = OrtMemTypeDefault;
+  int id = 0;
+  OrtMemoryInfoDeviceType device_type = OrtMemoryInfoDeviceType_CPU;
+  uint32_t vendor_id = 0;
+  OrtDeviceMemoryType device_memory = OrtDeviceMemoryType_DEFAULT;
+  size_t alignment = 0;
+};
+
+struct OrtValue {
+  sardonyx::Datum datum;
+  OrtMemoryInfo memory;
+};
+
+struct OrtTensorTypeAndShapeInfo {
+  ONNXTensorElementDataType element_type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  bool has_shape = false;
+  /// -1 where the size is not known.
+  std::vector<int64_t> dims;
+  /// One name per dimension, "" where there is none.
+  std::vector<std::string> symbols;
+};
+
+struct OrtMapTypeInfo {
+  sardonyx::Type type;
+};
+
+struct OrtSequenceTypeInfo {
+  sardonyx::Type type;
+};
+
+struct OrtOptionalTypeInfo {
+  sardonyx::Type type;
+};
+
+struct OrtTypeInfo {
+  sardonyx::Type type;
+  std::string denotation;
+  OrtTensorTypeAndShapeInfo tensor;
+  OrtMapTypeInfo map;
+  OrtSequenceTypeInfo sequence;
+  OrtOptionalTypeInfo optional;
+};
+
+struct OrtKeyValuePairs {
+  std::map<std::string, std::string> entries;
+  /// Views of `entries`, made anew when they change.
+  std::vector<const char*> keys;
+  std::vector<const char*> values;
+  void refresh();
+};
+
+struct OrtThreadingOptions {
+  int thread_count = 0;
+};
+
+struct OrtArenaCfg {
+  std::map<std::string, size_t> entries;
+};
+
+struct OrtPrepackedWeightsContainer {
+  /// Packed weights are shared by content without one; it only keeps its place in the interface.
+  int unused = 0;
+};
+
+struct OrtEnv {
+  std::shared_ptr<sardonyx::Environment> environment;
+};
+
+struct OrtSessionOptions {
+  sardonyx::SessionOptions options;
+  ExecutionMode execution_mode = ORT_SEQUENTIAL;
+  std::optional<sardonyx::Severity> log_level;
+  bool mem_pattern = true;
+  bool cpu_arena = true;
+  bool deterministic = false;
+  std::shared_ptr<std::atomic<bool>> load_cancelled = std::make_shared<std::atomic<bool>>(false);
+};
+
+struct OrtRunOptions {
+  std::atomic<bool> terminate{false};
+  std::string tag;
+  int log_severity_level = 2;
+  int log_verbosity_level = 0;
+  std::map<std::string, std::string> entries;
+};
+
+struct OrtSession {
+  /// Outlives the session, whatever the caller releases first.
+  std::shared_ptr<sardonyx::Environment> environment;
+  std::unique_ptr<sardonyx::Session> session;
+  std::optional<sardonyx::Severity> log_level;
+};
+
+struct OrtModelMetadata {
+  sardonyx::ModelMetadata metadata;
+};
+
+struct OrtIoBinding {
+  struct Output {
+    std::string name;
+    /// Holds a tensor when the caller gave the memory.
+    sardonyx::Datum datum;
+    bool is_given = false;
+  };
+  OrtSession* session = nullptr;
+  std::vector<std::pair<std::string, sardonyx::Datum>> inputs;
+  std::vector<Output> outputs;
+};
+
+namespace sardonyx::capi {
+
+/// A copy of the text in the allocator's memory.
+Status copy_text(OrtAllocator* allocator, const std::string& text, char** out);
+
+/// The library's own allocator: 64-byte aligned memory of the processor.
+OrtAllocator* default_allocator();
+const OrtMemoryInfo& cpu_memory_info();
+
+/// A new type description; symbols name dimensions, as in SessionValue.
+OrtTypeInfo* new_type_info(const Type& type, const std::vector<std::string>& symbols);
+OrtTensorTypeAndShapeInfo tensor_info(const Type& type, const std::vector<std::string>& symbols);
+
+/// The element type with that number, or InvalidArgument.
+Result<DType> to_dtype(ONNXTensorElementDataType type);
+ONNXTensorElementDataType to_ort(DType dtype);
+/// The shape, or InvalidArgument for negative sizes or too many dimensions.
+Result<Shape> to_shape(const int64_t* dims, size_t count);
+
+/// InvalidArgument that names the parameter when the pointer is null.
+Status require(const void* pointer, const char* parameter);
+
+/// Runs on data; outputs[i] that hold tensors are written into.
+Status run_session(OrtSession& session, const OrtRunOptions* options,
+                   std::span<const std::string_view> input_names, std::span<const Datum> inputs,
+                   std::span<const std::string_view> output_names, std::span<Datum> outputs);
+
+}  // namespace sardonyx::capi

@@ -1,0 +1,247 @@
+#include <cstdlib>
+#include <cstring>
+
+#include "base/text.h"
+#include "capi/api_declarations.h"
+#include "capi/handles.h"
+#include "capi/status.h"
+
+namespace sardonyx::capi {
+
+namespace {
+
+void* allocate(OrtAllocator*, size_t size) {
+  const size_t rounded = (size + 63) / 64 * 64;
+  if (rounded < size) return nullptr;
+  return std::aligned_alloc(64, rounded == 0 ? 64 : rounded);
+}
+
+void release(OrtAllocator*, void* memory) { std::free(memory); }
+
+const OrtMemoryInfo* info(const OrtAllocator*) { return &cpu_memory_info(); }
+
+}  // namespace
+
+const OrtMemoryInfo& cpu_memory_info() {
+  static const OrtMemoryInfo instance;
+  return instance;
+}
+
+OrtAllocator* default_allocator() {
+  static OrtAllocator instance = [] {
+    OrtAllocator made{};
+    made.version = ORT_API_VERSION;
+    made.Alloc = allocate;
+    made.Free = release;
+    made.Info = info;
+    made.Reserve = allocate;
+    return made;
+  }();
+  return &instance;
+}
+
+Status require(const void* pointer, const char* parameter) {
+  if (pointer != nullptr) return {};
+  return failure(Code::InvalidArgument, "{} should not be null", parameter);
+}
+
+Status copy_text(OrtAllocator* allocator, const std::string& text, char** out) {
+  SDX_TRY(require(allocator, "allocator"));
+  SDX_TRY(require(out, "the place for the text"));
+  auto* memory = static_cast<char*>(allocator->Alloc(allocator, text.size() + 1));
+  if (memory == nullptr) return failure(Code::OutOfMemory, "no memory for {} bytes", text.size());
+  std::memcpy(memory, text.c_str(), text.size() + 1);
+  *out = memory;
+  return {};
+}
+
+OrtStatus* CreateMemoryInfo(const char* name, OrtAllocatorType type, int id, OrtMemType mem_type,
+                            OrtMemoryInfo** out) noexcept {
+  return guarded("CreateMemoryInfo", [&]() -> Status {
+    SDX_TRY(require(name, "name"));
+    SDX_TRY(require(out, "out"));
+    auto made = std::make_unique<OrtMemoryInfo>();
+    made->name = name;
+    made->allocator_type = type;
+    made->id = id;
+    made->mem_type = mem_type;
+    const std::string_view given = name;
+    if (given == "Cuda" || given == "CUDA" || given == "DML" || given == "WebGPU_Buffer" ||
+        given == "HIP") {
+      made->device_type = OrtMemoryInfoDeviceType_GPU;
+    } else if (given == "QnnHtpShared" || given == "CANN" || given == "OpenVINO_RT_NPU") {
+      made->device_type = OrtMemoryInfoDeviceType_NPU;
+    } else if (given != "Cpu" && given != "CpuPinned" && given != "CUDA_CPU" &&
+               given != "CudaPinned") {
+      return failure(Code::InvalidArgument, "memory '{}' is not known: it should be Cpu, Cuda, ...",
+                     name);
+    }
+    *out = made.release();
+    return {};
+  });
+}
+
+OrtStatus* CreateMemoryInfo_V2(const char* name, OrtMemoryInfoDeviceType device_type,
+                               uint32_t vendor_id, int32_t device_id, OrtDeviceMemoryType mem_type,
+                               size_t alignment, OrtAllocatorType allocator_type,
+                               OrtMemoryInfo** out) noexcept {
+  return guarded("CreateMemoryInfo_V2", [&]() -> Status {
+    SDX_TRY(require(name, "name"));
+    SDX_TRY(require(out, "out"));
+    *out = new OrtMemoryInfo{name,      allocator_type, OrtMemTypeDefault, device_id, device_type,
+                             vendor_id, mem_type,       alignment};
+    return {};
+  });
+}
+
+OrtStatus* CreateCpuMemoryInfo(OrtAllocatorType type, OrtMemType mem_type,
+                               OrtMemoryInfo** out) noexcept {
+  return guarded("CreateCpuMemoryInfo", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
+    auto made = std::make_unique<OrtMemoryInfo>();
+    made->allocator_type = type;
+    made->mem_type = mem_type;
+    *out = made.release();
+    return {};
+  });
+}
+
+void ReleaseMemoryInfo(OrtMemoryInfo* object) noexcept { delete object; }
+
+OrtStatus* CompareMemoryInfo(const OrtMemoryInfo* info1, const OrtMemoryInfo* info2,
+                             int* out) noexcept {
+  return guarded("CompareMemoryInfo", [&]() -> Status {
+    SDX_TRY(require(info1, "info1"));
+    SDX_TRY(require(info2, "info2"));
+    SDX_TRY(require(out, "out"));
+    const bool is_same = info1->name == info2->name && info1->id == info2->id &&
+                         info1->mem_type == info2->mem_type &&
+                         info1->allocator_type == info2->allocator_type;
+    *out = is_same ? 0 : -1;
+    return {};
+  });
+}
+
+OrtStatus* MemoryInfoGetName(const OrtMemoryInfo* ptr, const char** out) noexcept {
+  *out = ptr->name.c_str();
+  return nullptr;
+}
+
+OrtStatus* MemoryInfoGetId(const OrtMemoryInfo* ptr, int* out) noexcept {
+  *out = ptr->id;
+  return nullptr;
+}
+
+OrtStatus* MemoryInfoGetMemType(const OrtMemoryInfo* ptr, OrtMemType* out) noexcept {
+  *out = ptr->mem_type;
+  return nullptr;
+}
+
+OrtStatus* MemoryInfoGetType(const OrtMemoryInfo* ptr, OrtAllocatorType* out) noexcept {
+  *out = ptr->allocator_type;
+  return nullptr;
+}
+
+void MemoryInfoGetDeviceType(const OrtMemoryInfo* ptr, OrtMemoryInfoDeviceType* out) noexcept {
+  *out = ptr->device_type;
+}
+
+OrtDeviceMemoryType MemoryInfoGetDeviceMemType(const OrtMemoryInfo* ptr) noexcept {
+  return ptr->device_memory;
+}
+
+uint32_t MemoryInfoGetVendorId(const OrtMemoryInfo* ptr) noexcept { return ptr->vendor_id; }
+
+OrtStatus* AllocatorAlloc(OrtAllocator* ort_allocator, size_t size, void** out) noexcept {
+  return guarded("AllocatorAlloc", [&]() -> Status {
+    SDX_TRY(require(ort_allocator, "ort_allocator"));
+    *out = ort_allocator->Alloc(ort_allocator, size);
+    if (*out != nullptr) return {};
+    return failure(Code::OutOfMemory, "no memory for {} bytes", size);
+  });
+}
+
+OrtStatus* AllocatorFree(OrtAllocator* ort_allocator, void* memory) noexcept {
+  return guarded("AllocatorFree", [&]() -> Status {
+    SDX_TRY(require(ort_allocator, "ort_allocator"));
+    if (memory != nullptr) ort_allocator->Free(ort_allocator, memory);
+    return {};
+  });
+}
+
+OrtStatus* AllocatorGetInfo(const OrtAllocator* ort_allocator, const OrtMemoryInfo** out) noexcept {
+  return guarded("AllocatorGetInfo", [&]() -> Status {
+    SDX_TRY(require(ort_allocator, "ort_allocator"));
+    *out = ort_allocator->Info(ort_allocator);
+    return {};
+  });
+}
+
+OrtStatus* GetAllocatorWithDefaultOptions(OrtAllocator** out) noexcept {
+  *out = default_allocator();
+  return nullptr;
+}
+
+OrtStatus* CreateAllocator(const OrtSession*, const OrtMemoryInfo* mem_info,
+                           OrtAllocator** out) noexcept {
+  return guarded("CreateAllocator", [&]() -> Status {
+    SDX_TRY(require(mem_info, "mem_info"));
+    if (mem_info->device_type != OrtMemoryInfoDeviceType_CPU) {
+      return failure(Code::InvalidArgument, "no provider of this session allocates '{}' memory",
+                     mem_info->name);
+    }
+    *out = new OrtAllocator(*default_allocator());
+    return {};
+  });
+}
+
+void ReleaseAllocator(OrtAllocator* object) noexcept {
+  if (object != default_allocator()) delete object;
+}
+
+OrtStatus* CreateArenaCfg(size_t max_mem, int arena_extend_strategy, int initial_chunk_size_bytes,
+                          int max_dead_bytes_per_chunk, OrtArenaCfg** out) noexcept {
+  return guarded("CreateArenaCfg", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
+    auto made = std::make_unique<OrtArenaCfg>();
+    made->entries = {{"max_mem", max_mem},
+                     {"arena_extend_strategy", static_cast<size_t>(arena_extend_strategy)},
+                     {"initial_chunk_size_bytes", static_cast<size_t>(initial_chunk_size_bytes)},
+                     {"max_dead_bytes_per_chunk", static_cast<size_t>(max_dead_bytes_per_chunk)}};
+    *out = made.release();
+    return {};
+  });
+}
+
+OrtStatus* CreateArenaCfgV2(const char* const* arena_config_keys,
+                            const size_t* arena_config_values, size_t key_count,
+                            OrtArenaCfg** out) noexcept {
+  return guarded("CreateArenaCfgV2", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
+    auto made = std::make_unique<OrtArenaCfg>();
+    for (size_t i = 0; i < key_count; ++i) {
+      made->entries[arena_config_keys[i]] = arena_config_values[i];
+    }
+    *out = made.release();
+    return {};
+  });
+}
+
+void ReleaseArenaCfg(OrtArenaCfg* object) noexcept { delete object; }
+
+// Arenas are planned per session, so that a shared one would hold nothing: the request is taken.
+OrtStatus* CreateAndRegisterAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info,
+                                      const OrtArenaCfg*) noexcept {
+  return guarded("CreateAndRegisterAllocator", [&]() -> Status {
+    SDX_TRY(require(env, "env"));
+    return require(mem_info, "mem_info");
+  });
+}
+
+OrtStatus* CreateAndRegisterAllocatorV2(OrtEnv* env, const char*, const OrtMemoryInfo* mem_info,
+                                        const OrtArenaCfg*, const char* const*, const char* const*,
+                                        size_t) noexcept {
+  return CreateAndRegisterAllocator(env, mem_info, nullptr);
+}
+
+}  // namespace sardonyx::capi

@@ -1,0 +1,271 @@
+#include <array>
+
+#include "base/text.h"
+#include "capi/api_declarations.h"
+#include "capi/handles.h"
+#include "capi/status.h"
+
+namespace sardonyx::capi {
+
+namespace {
+
+/// The level that a session asked for, while its work is done.
+class SessionLogLevel {
+ public:
+  explicit SessionLogLevel(const std::optional<Severity>& level) {
+    if (level) scoped_.emplace(*level);
+  }
+
+ private:
+  std::optional<ScopedLogLevel> scoped_;
+};
+
+template <typename Load>
+Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSession** out,
+                      Load&& load) {
+  SDX_TRY(require(env, "env"));
+  SDX_TRY(require(out, "out"));
+  auto made = std::make_unique<OrtSession>();
+  made->environment = env->environment;
+  SessionOptions chosen;
+  if (options != nullptr) {
+    chosen = options->options;
+    chosen.cancel = options->load_cancelled;
+    made->log_level = options->log_level;
+  }
+  const SessionLogLevel scope(made->log_level);
+  SDX_ASSIGN(made->session, load(std::move(chosen)));
+  *out = made.release();
+  return {};
+}
+
+Status value_at(const std::vector<SessionValue>& values, size_t index, const SessionValue** out) {
+  if (index >= values.size()) {
+    return failure(Code::InvalidArgument, "index {} is outside the {} there are", index,
+                   values.size());
+  }
+  *out = &values[index];
+  return {};
+}
+
+Status name_at(const std::vector<SessionValue>& values, size_t index, OrtAllocator* allocator,
+               char** out) {
+  const SessionValue* value = nullptr;
+  SDX_TRY(value_at(values, index, &value));
+  return copy_text(allocator, value->name, out);
+}
+
+Status type_at(const std::vector<SessionValue>& values, size_t index, OrtTypeInfo** out) {
+  const SessionValue* value = nullptr;
+  SDX_TRY(value_at(values, index, &value));
+  *out = new_type_info(value->type, value->symbols);
+  return {};
+}
+
+}  // namespace
+
+OrtStatus* CreateSession(const OrtEnv* env, const ORTCHAR_T* model_path,
+                         const OrtSessionOptions* options, OrtSession** out) noexcept {
+  return guarded("CreateSession", [&]() -> Status {
+    SDX_TRY(require(model_path, "model_path"));
+    return create_session(env, options, out, [&](SessionOptions chosen) {
+      return Session::load(env->environment, model_path, std::move(chosen));
+    });
+  });
+}
+
+OrtStatus* CreateSessionFromArray(const OrtEnv* env, const void* model_data,
+                                  size_t model_data_length, const OrtSessionOptions* options,
+                                  OrtSession** out) noexcept {
+  return guarded("CreateSessionFromArray", [&]() -> Status {
+    SDX_TRY(require(model_data, "model_data"));
+    return create_session(env, options, out, [&](SessionOptions chosen) {
+      const auto entry = [&](const char* key) {
+        const auto found = chosen.entries.find(key);
+        return found == chosen.entries.end() ? std::string() : found->second;
+      };
+      chosen.read.external_data_folder = entry("session.model_external_initializers_file_folder_path");
+      chosen.read.borrow_bytes = entry("session.use_ort_model_bytes_directly") == "1";
+      const auto* bytes = static_cast<const std::byte*>(model_data);
+      return Session::load_bytes(env->environment, {bytes, model_data_length}, std::move(chosen));
+    });
+  });
+}
+
+OrtStatus* CreateSessionWithPrepackedWeightsContainer(const OrtEnv* env,
+                                                      const ORTCHAR_T* model_path,
+                                                      const OrtSessionOptions* options,
+                                                      OrtPrepackedWeightsContainer*,
+                                                      OrtSession** out) noexcept {
+  return CreateSession(env, model_path, options, out);
+}
+
+OrtStatus* CreateSessionFromArrayWithPrepackedWeightsContainer(
+    const OrtEnv* env, const void* model_data, size_t model_data_length,
+    const OrtSessionOptions* options, OrtPrepackedWeightsContainer*, OrtSession** out) noexcept {
+  return CreateSessionFromArray(env, model_data, model_data_length, options, out);
+}
+
+void ReleaseSession(OrtSession* object) noexcept { delete object; }
+
+OrtStatus* SessionGetInputCount(const OrtSession* session, size_t* out) noexcept {
+  *out = session->session->inputs().size();
+  return nullptr;
+}
+
+OrtStatus* SessionGetOutputCount(const OrtSession* session, size_t* out) noexcept {
+  *out = session->session->outputs().size();
+  return nullptr;
+}
+
+OrtStatus* SessionGetOverridableInitializerCount(const OrtSession* session, size_t* out) noexcept {
+  *out = session->session->overridable_initializers().size();
+  return nullptr;
+}
+
+OrtStatus* SessionGetInputName(const OrtSession* session, size_t index, OrtAllocator* allocator,
+                               char** value) noexcept {
+  return guarded("SessionGetInputName",
+                 [&] { return name_at(session->session->inputs(), index, allocator, value); });
+}
+
+OrtStatus* SessionGetOutputName(const OrtSession* session, size_t index, OrtAllocator* allocator,
+                                char** value) noexcept {
+  return guarded("SessionGetOutputName",
+                 [&] { return name_at(session->session->outputs(), index, allocator, value); });
+}
+
+OrtStatus* SessionGetOverridableInitializerName(const OrtSession* session, size_t index,
+                                                OrtAllocator* allocator, char** value) noexcept {
+  return guarded("SessionGetOverridableInitializerName", [&] {
+    return name_at(session->session->overridable_initializers(), index, allocator, value);
+  });
+}
+
+OrtStatus* SessionGetInputTypeInfo(const OrtSession* session, size_t index,
+                                   OrtTypeInfo** type_info) noexcept {
+  return guarded("SessionGetInputTypeInfo",
+                 [&] { return type_at(session->session->inputs(), index, type_info); });
+}
+
+OrtStatus* SessionGetOutputTypeInfo(const OrtSession* session, size_t index,
+                                    OrtTypeInfo** type_info) noexcept {
+  return guarded("SessionGetOutputTypeInfo",
+                 [&] { return type_at(session->session->outputs(), index, type_info); });
+}
+
+OrtStatus* SessionGetOverridableInitializerTypeInfo(const OrtSession* session, size_t index,
+                                                    OrtTypeInfo** type_info) noexcept {
+  return guarded("SessionGetOverridableInitializerTypeInfo", [&] {
+    return type_at(session->session->overridable_initializers(), index, type_info);
+  });
+}
+
+OrtStatus* SessionEndProfiling(OrtSession* session, OrtAllocator* allocator, char** out) noexcept {
+  return guarded("SessionEndProfiling", [&]() -> Status {
+    SDX_ASSIGN(const std::string path, session->session->end_profiling());
+    return copy_text(allocator, path, out);
+  });
+}
+
+OrtStatus* SessionGetProfilingStartTimeNs(const OrtSession* session, uint64_t* out) noexcept {
+  *out = session->session->profiling_start_ns();
+  return nullptr;
+}
+
+OrtStatus* SessionGetMemoryInfoForInputs(const OrtSession*, const OrtMemoryInfo** infos,
+                                         size_t input_count) noexcept {
+  for (size_t i = 0; i < input_count; ++i) infos[i] = &cpu_memory_info();
+  return nullptr;
+}
+
+OrtStatus* SessionGetMemoryInfoForOutputs(const OrtSession*, const OrtMemoryInfo** infos,
+                                          size_t output_count) noexcept {
+  for (size_t i = 0; i < output_count; ++i) infos[i] = &cpu_memory_info();
+  return nullptr;
+}
+
+namespace {
+
+/// As many elements as most calls have without touching the heap, or on it beyond.
+template <typename T>
+class SmallList {
+ public:
+  explicit SmallList(size_t count) : many_(count > kFew ? count : 0), count_(count) {}
+  std::span<T> all() {
+    return count_ > kFew ? std::span<T>(many_) : std::span<T>(few_).first(count_);
+  }
+
+ private:
+  static constexpr size_t kFew = 16;
+  std::array<T, kFew> few_{};
+  std::vector<T> many_;
+  size_t count_;
+};
+
+/// Whether an output that the caller gave took the result.
+Status check_given(const Datum& given, const Datum& result, std::string_view name) {
+  const Tensor* expected = given.tensor();
+  const Tensor* actual = result.tensor();
+  if (expected == nullptr) return {};
+  if (actual != nullptr && expected->data() == actual->data()) return {};
+  return failure(Code::InvalidArgument,
+                 "output '{}' is {} of shape {}, but the given one is {} of shape {}", name,
+                 result.type().to_string(),
+                 actual != nullptr ? actual->shape().to_string() : "none",
+                 given.type().to_string(), expected->shape().to_string());
+}
+
+}  // namespace
+
+Status run_session(OrtSession& session, const OrtRunOptions* options,
+                   std::span<const std::string_view> input_names, std::span<const Datum> inputs,
+                   std::span<const std::string_view> output_names, std::span<Datum> outputs) {
+  const SessionLogLevel scope(session.log_level);
+  RunOptions run_options;
+  if (options != nullptr) {
+    if (options->terminate.load()) {
+      return failure(Code::Cancelled, "the run options ask to terminate: nothing was run");
+    }
+    run_options.terminate = &options->terminate;
+    const auto shrink = options->entries.find("memory.enable_memory_arena_shrinkage");
+    run_options.shrink = shrink != options->entries.end() && !shrink->second.empty();
+  }
+  return session.session->run(input_names, inputs, output_names, outputs, run_options);
+}
+
+OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
+               const char* const* input_names, const OrtValue* const* inputs, size_t input_count,
+               const char* const* output_names, size_t output_count, OrtValue** outputs) noexcept {
+  return guarded("Run", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    SmallList<std::string_view> names(input_count);
+    SmallList<Datum> feeds(input_count);
+    for (size_t i = 0; i < input_count; ++i) {
+      SDX_TRY(require(input_names[i], "an input name"));
+      SDX_TRY(require(inputs[i], "an input"));
+      names.all()[i] = input_names[i];
+      feeds.all()[i] = inputs[i]->datum;
+    }
+    SmallList<std::string_view> wanted(output_count);
+    SmallList<Datum> results(output_count);
+    for (size_t i = 0; i < output_count; ++i) {
+      SDX_TRY(require(output_names[i], "an output name"));
+      wanted.all()[i] = output_names[i];
+      if (outputs[i] != nullptr) results.all()[i] = outputs[i]->datum;
+    }
+    SDX_TRY(run_session(*session, run_options, names.all(), feeds.all(), wanted.all(),
+                        results.all()));
+    for (size_t i = 0; i < output_count; ++i) {
+      if (outputs[i] == nullptr) {
+        outputs[i] = new OrtValue{std::move(results.all()[i]), cpu_memory_info()};
+        continue;
+      }
+      SDX_TRY(check_given(outputs[i]->datum, results.all()[i], output_names[i]));
+      outputs[i]->datum = std::move(results.all()[i]);
+    }
+    return {};
+  });
+}
+
+}  // namespace sardonyx::capi

@@ -1,0 +1,305 @@
+#include <algorithm>
+#include <cstring>
+
+#include "base/text.h"
+#include "capi/api_declarations.h"
+#include "capi/handles.h"
+#include "capi/status.h"
+
+namespace sardonyx::capi {
+
+namespace {
+
+constexpr size_t kKeyLengthMax = 1024;
+constexpr size_t kValueLengthMax = 8192;
+
+Status add_initializer(OrtSessionOptions& options, const char* name, const OrtValue* value,
+                       bool is_owned) {
+  SDX_TRY(require(name, "name"));
+  SDX_TRY(require(value, "value"));
+  const Tensor* tensor = value->datum.tensor();
+  if (tensor == nullptr) {
+    return failure(Code::InvalidArgument, "initializer '{}' should be a tensor", name);
+  }
+  Tensor kept = *tensor;
+  // AddInitializer leaves the memory to the caller; AddExternalInitializers may outlive it.
+  if (is_owned && kept.owner() == nullptr) {
+    SDX_ASSIGN(kept, clone(*tensor));
+  }
+  options.options.read.initializers.insert_or_assign(name, std::move(kept));
+  return {};
+}
+
+}  // namespace
+
+OrtStatus* CreateSessionOptions(OrtSessionOptions** options) noexcept {
+  return guarded("CreateSessionOptions", [&]() -> Status {
+    *options = new OrtSessionOptions;
+    return {};
+  });
+}
+
+OrtStatus* CloneSessionOptions(const OrtSessionOptions* in_options,
+                               OrtSessionOptions** out_options) noexcept {
+  return guarded("CloneSessionOptions", [&]() -> Status {
+    auto copy = std::make_unique<OrtSessionOptions>(*in_options);
+    copy->load_cancelled = std::make_shared<std::atomic<bool>>(false);
+    *out_options = copy.release();
+    return {};
+  });
+}
+
+void ReleaseSessionOptions(OrtSessionOptions* object) noexcept { delete object; }
+
+OrtStatus* SetOptimizedModelFilePath(OrtSessionOptions* options,
+                                     const ORTCHAR_T* optimized_model_filepath) noexcept {
+  return guarded("SetOptimizedModelFilePath", [&]() -> Status {
+    SDX_TRY(require(optimized_model_filepath, "optimized_model_filepath"));
+    options->options.optimized_model_path = optimized_model_filepath;
+    return {};
+  });
+}
+
+OrtStatus* SetSessionExecutionMode(OrtSessionOptions* options,
+                                   ExecutionMode execution_mode) noexcept {
+  options->execution_mode = execution_mode;
+  return nullptr;
+}
+
+OrtStatus* EnableProfiling(OrtSessionOptions* options,
+                           const ORTCHAR_T* profile_file_prefix) noexcept {
+  return guarded("EnableProfiling", [&]() -> Status {
+    options->options.is_profiling = true;
+    if (profile_file_prefix != nullptr) options->options.profile_prefix = profile_file_prefix;
+    return {};
+  });
+}
+
+OrtStatus* DisableProfiling(OrtSessionOptions* options) noexcept {
+  options->options.is_profiling = false;
+  return nullptr;
+}
+
+OrtStatus* EnableMemPattern(OrtSessionOptions* options) noexcept {
+  options->mem_pattern = true;
+  return nullptr;
+}
+
+OrtStatus* DisableMemPattern(OrtSessionOptions* options) noexcept {
+  options->mem_pattern = false;
+  return nullptr;
+}
+
+OrtStatus* GetMemPatternEnabled(const OrtSessionOptions* options, int* out) noexcept {
+  *out = options->mem_pattern ? 1 : 0;
+  return nullptr;
+}
+
+OrtStatus* EnableCpuMemArena(OrtSessionOptions* options) noexcept {
+  options->cpu_arena = true;
+  return nullptr;
+}
+
+OrtStatus* DisableCpuMemArena(OrtSessionOptions* options) noexcept {
+  options->cpu_arena = false;
+  return nullptr;
+}
+
+OrtStatus* SetSessionLogId(OrtSessionOptions* options, const char* logid) noexcept {
+  return guarded("SetSessionLogId", [&]() -> Status {
+    options->options.log_id = logid != nullptr ? logid : "";
+    return {};
+  });
+}
+
+OrtStatus* SetSessionLogVerbosityLevel(OrtSessionOptions*, int) noexcept { return nullptr; }
+
+OrtStatus* SetSessionLogSeverityLevel(OrtSessionOptions* options,
+                                      int session_log_severity_level) noexcept {
+  return guarded("SetSessionLogSeverityLevel", [&]() -> Status {
+    if (session_log_severity_level < -1 || session_log_severity_level > 4) {
+      return failure(Code::InvalidArgument, "a severity is 0 to 4, found {}",
+                     session_log_severity_level);
+    }
+    options->log_level.reset();
+    if (session_log_severity_level >= 0) {
+      options->log_level = static_cast<Severity>(session_log_severity_level);
+    }
+    return {};
+  });
+}
+
+OrtStatus* SetSessionGraphOptimizationLevel(
+    OrtSessionOptions* options, GraphOptimizationLevel graph_optimization_level) noexcept {
+  return guarded("SetSessionGraphOptimizationLevel", [&]() -> Status {
+    const int level = static_cast<int>(graph_optimization_level);
+    if (level != 99 && (level < 0 || level > 3)) {
+      return failure(Code::InvalidArgument,
+                     "the optimization level should be 0, 1, 2, 3 or 99, found {}", level);
+    }
+    options->options.optimization_level = level;
+    return {};
+  });
+}
+
+OrtStatus* SetIntraOpNumThreads(OrtSessionOptions* options, int intra_op_num_threads) noexcept {
+  options->options.thread_count = std::max(0, intra_op_num_threads);
+  return nullptr;
+}
+
+OrtStatus* SetInterOpNumThreads(OrtSessionOptions*, int) noexcept { return nullptr; }
+
+OrtStatus* DisablePerSessionThreads(OrtSessionOptions* options) noexcept {
+  options->options.use_shared_pool = true;
+  return nullptr;
+}
+
+OrtStatus* SetDeterministicCompute(OrtSessionOptions* options, bool value) noexcept {
+  options->deterministic = value;
+  return nullptr;
+}
+
+OrtStatus* AddFreeDimensionOverride(OrtSessionOptions* options, const char* dim_denotation,
+                                    int64_t dim_value) noexcept {
+  return guarded("AddFreeDimensionOverride", [&]() -> Status {
+    options->options.dimensions_by_denotation.emplace_back(dim_denotation, dim_value);
+    return {};
+  });
+}
+
+OrtStatus* AddFreeDimensionOverrideByName(OrtSessionOptions* options, const char* dim_name,
+                                          int64_t dim_value) noexcept {
+  return guarded("AddFreeDimensionOverrideByName", [&]() -> Status {
+    options->options.dimensions_by_name.emplace_back(dim_name, dim_value);
+    return {};
+  });
+}
+
+OrtStatus* AddSessionConfigEntry(OrtSessionOptions* options, const char* config_key,
+                                 const char* config_value) noexcept {
+  return guarded("AddSessionConfigEntry", [&]() -> Status {
+    SDX_TRY(require(config_key, "config_key"));
+    SDX_TRY(require(config_value, "config_value"));
+    const std::string key = config_key;
+    const std::string value = config_value;
+    if (key.empty() || key.size() > kKeyLengthMax) {
+      return failure(Code::InvalidArgument,
+                     "Config key is empty or longer than maximum length {}", kKeyLengthMax);
+    }
+    if (value.size() > kValueLengthMax) {
+      return failure(Code::InvalidArgument, "Config value is longer than maximum length {}",
+                     kValueLengthMax);
+    }
+    options->options.entries[key] = value;
+    return {};
+  });
+}
+
+OrtStatus* HasSessionConfigEntry(const OrtSessionOptions* options, const char* config_key,
+                                 int* out) noexcept {
+  return guarded("HasSessionConfigEntry", [&]() -> Status {
+    *out = options->options.entries.count(config_key) != 0 ? 1 : 0;
+    return {};
+  });
+}
+
+OrtStatus* GetSessionConfigEntry(const OrtSessionOptions* options, const char* config_key,
+                                 char* config_value, size_t* size) noexcept {
+  return guarded("GetSessionConfigEntry", [&]() -> Status {
+    const auto found = options->options.entries.find(config_key);
+    if (found == options->options.entries.end()) {
+      return failure(Code::InvalidArgument, "there is no session config entry '{}'", config_key);
+    }
+    const size_t needed = found->second.size() + 1;
+    const bool fits = *size >= needed;
+    *size = needed;
+    if (config_value == nullptr) return {};
+    if (!fits) return failure(Code::InvalidArgument, "the value needs {} bytes", needed);
+    std::memcpy(config_value, found->second.c_str(), needed);
+    return {};
+  });
+}
+
+OrtStatus* GetSessionOptionsConfigEntries(const OrtSessionOptions* options,
+                                          OrtKeyValuePairs** out) noexcept {
+  return guarded("GetSessionOptionsConfigEntries", [&]() -> Status {
+    auto made = std::make_unique<OrtKeyValuePairs>();
+    made->entries = {options->options.entries.begin(), options->options.entries.end()};
+    made->refresh();
+    *out = made.release();
+    return {};
+  });
+}
+
+OrtStatus* AddInitializer(OrtSessionOptions* options, const char* name,
+                          const OrtValue* val) noexcept {
+  return guarded("AddInitializer", [&] { return add_initializer(*options, name, val, false); });
+}
+
+OrtStatus* AddExternalInitializers(OrtSessionOptions* options, const char* const* initializer_names,
+                                   const OrtValue* const* initializers,
+                                   size_t initializer_count) noexcept {
+  return guarded("AddExternalInitializers", [&]() -> Status {
+    for (size_t i = 0; i < initializer_count; ++i) {
+      SDX_TRY(add_initializer(*options, initializer_names[i], initializers[i], true));
+    }
+    return {};
+  });
+}
+
+OrtStatus* AddExternalInitializersFromFilesInMemory(
+    OrtSessionOptions* options, const ORTCHAR_T* const* external_initializer_file_names,
+    char* const* external_initializer_file_buffer_array,
+    const size_t* external_initializer_file_lengths,
+    size_t external_initializer_file_count) noexcept {
+  return guarded("AddExternalInitializersFromFilesInMemory", [&]() -> Status {
+    for (size_t i = 0; i < external_initializer_file_count; ++i) {
+      const auto* bytes =
+          reinterpret_cast<const std::byte*>(external_initializer_file_buffer_array[i]);
+      options->options.read.memory_files.push_back(
+          {external_initializer_file_names[i], {bytes, external_initializer_file_lengths[i]}, {}});
+    }
+    return {};
+  });
+}
+
+OrtStatus* SessionOptionsSetLoadCancellationFlag(OrtSessionOptions* options,
+                                                 bool cancel) noexcept {
+  options->load_cancelled->store(cancel);
+  return nullptr;
+}
+
+OrtStatus* SetUserLoggingFunction(OrtSessionOptions*, OrtLoggingFunction user_logging_function,
+                                  void* user_logging_param) noexcept {
+  return guarded("SetUserLoggingFunction", [&]() -> Status {
+    if (user_logging_function == nullptr) {
+      set_log_sink({});
+      return {};
+    }
+    set_log_sink([user_logging_function, user_logging_param](Severity severity,
+                                                             std::string_view message) {
+      const std::string text(message);
+      user_logging_function(user_logging_param, static_cast<OrtLoggingLevel>(severity), "sardonyx",
+                            "", "", text.c_str());
+    });
+    return {};
+  });
+}
+
+OrtStatus* SessionOptionsAppendExecutionProvider(OrtSessionOptions* options,
+                                                 const char* provider_name, const char* const*,
+                                                 const char* const*, size_t) noexcept {
+  return guarded("SessionOptionsAppendExecutionProvider", [&]() -> Status {
+    SDX_TRY(require(provider_name, "provider_name"));
+    const std::string_view name = provider_name;
+    if (name == "CPU" || name == "CPUExecutionProvider") {
+      options->options.providers.emplace_back("CPUExecutionProvider");
+      return {};
+    }
+    return failure(Code::Unsupported,
+                   "provider '{}' is not built in: the built-in one is CPUExecutionProvider",
+                   provider_name);
+  });
+}
+
+}  // namespace sardonyx::capi

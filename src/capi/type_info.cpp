@@ -1,0 +1,261 @@
+#include "base/text.h"
+#include "capi/api_declarations.h"
+#include "capi/handles.h"
+#include "capi/status.h"
+
+namespace sardonyx::capi {
+
+Result<DType> to_dtype(ONNXTensorElementDataType type) {
+  const auto dtype = dtype_from_onnx(static_cast<std::int64_t>(type));
+  if (!dtype || *dtype == DType::Undefined) {
+    return failure(Code::InvalidArgument, "element type {} is not known", static_cast<int>(type));
+  }
+  return *dtype;
+}
+
+ONNXTensorElementDataType to_ort(DType dtype) {
+  return static_cast<ONNXTensorElementDataType>(dtype);
+}
+
+Result<Shape> to_shape(const int64_t* dims, size_t count) {
+  if (count != 0) SDX_TRY(require(dims, "shape"));
+  if (!Shape::fits(count)) {
+    return failure(Code::InvalidArgument, "a tensor has at most {} dimensions, found {}",
+                   Shape::kMaxRank, count);
+  }
+  Shape shape;
+  for (size_t i = 0; i < count; ++i) {
+    if (dims[i] < 0) {
+      return failure(Code::InvalidArgument, "dimension {} is {}, expected 0 or more", i, dims[i]);
+    }
+    shape.push_back(dims[i]);
+  }
+  return shape;
+}
+
+OrtTensorTypeAndShapeInfo tensor_info(const Type& type, const std::vector<std::string>& symbols) {
+  OrtTensorTypeAndShapeInfo info;
+  info.element_type = to_ort(type.dtype);
+  info.has_shape = type.shape.has_value();
+  if (!type.shape) return info;
+  for (int axis = 0; axis < type.shape->rank(); ++axis) {
+    const Dim dim = (*type.shape)[axis];
+    const auto i = static_cast<std::size_t>(axis);
+    info.dims.push_back(is_known(dim) ? dim : -1);
+    info.symbols.push_back(i < symbols.size() && !is_known(dim) ? symbols[i] : "");
+  }
+  return info;
+}
+
+OrtTypeInfo* new_type_info(const Type& type, const std::vector<std::string>& symbols) {
+  auto made = std::make_unique<OrtTypeInfo>();
+  made->type = type;
+  made->tensor = tensor_info(type, symbols);
+  made->map = {type};
+  made->sequence = {type};
+  made->optional = {type};
+  return made.release();
+}
+
+namespace {
+
+bool is_tensor_like(const Type& type) {
+  return type.kind == Type::Kind::Tensor || type.kind == Type::Kind::SparseTensor;
+}
+
+ONNXType onnx_type(const Type& type) {
+  switch (type.kind) {
+    case Type::Kind::Unknown: return ONNX_TYPE_UNKNOWN;
+    case Type::Kind::Tensor: return ONNX_TYPE_TENSOR;
+    case Type::Kind::SparseTensor: return ONNX_TYPE_SPARSETENSOR;
+    case Type::Kind::Sequence: return ONNX_TYPE_SEQUENCE;
+    case Type::Kind::Map: return ONNX_TYPE_MAP;
+    case Type::Kind::Optional: return ONNX_TYPE_OPTIONAL;
+    case Type::Kind::Opaque: return ONNX_TYPE_OPAQUE;
+  }
+  return ONNX_TYPE_UNKNOWN;
+}
+
+OrtTypeInfo* element_info(const Type& type) {
+  return new_type_info(type.element ? *type.element : Type{}, {});
+}
+
+}  // namespace
+
+OrtStatus* GetOnnxTypeFromTypeInfo(const OrtTypeInfo* type_info, ONNXType* out) noexcept {
+  *out = onnx_type(type_info->type);
+  return nullptr;
+}
+
+OrtStatus* CastTypeInfoToTensorInfo(const OrtTypeInfo* type_info,
+                                    const OrtTensorTypeAndShapeInfo** out) noexcept {
+  *out = is_tensor_like(type_info->type) ? &type_info->tensor : nullptr;
+  return nullptr;
+}
+
+OrtStatus* CastTypeInfoToMapTypeInfo(const OrtTypeInfo* type_info,
+                                     const OrtMapTypeInfo** out) noexcept {
+  *out = type_info->type.kind == Type::Kind::Map ? &type_info->map : nullptr;
+  return nullptr;
+}
+
+OrtStatus* CastTypeInfoToSequenceTypeInfo(const OrtTypeInfo* type_info,
+                                          const OrtSequenceTypeInfo** out) noexcept {
+  *out = type_info->type.kind == Type::Kind::Sequence ? &type_info->sequence : nullptr;
+  return nullptr;
+}
+
+OrtStatus* CastTypeInfoToOptionalTypeInfo(const OrtTypeInfo* type_info,
+                                          const OrtOptionalTypeInfo** out) noexcept {
+  *out = type_info->type.kind == Type::Kind::Optional ? &type_info->optional : nullptr;
+  return nullptr;
+}
+
+OrtStatus* GetDenotationFromTypeInfo(const OrtTypeInfo* type_info, const char** const denotation,
+                                     size_t* len) noexcept {
+  *denotation = type_info->denotation.c_str();
+  *len = type_info->denotation.size();
+  return nullptr;
+}
+
+OrtStatus* GetMapKeyType(const OrtMapTypeInfo* map_type_info,
+                         ONNXTensorElementDataType* out) noexcept {
+  *out = to_ort(map_type_info->type.dtype);
+  return nullptr;
+}
+
+OrtStatus* GetMapValueType(const OrtMapTypeInfo* map_type_info, OrtTypeInfo** type_info) noexcept {
+  return guarded("GetMapValueType", [&]() -> Status {
+    *type_info = element_info(map_type_info->type);
+    return {};
+  });
+}
+
+OrtStatus* GetSequenceElementType(const OrtSequenceTypeInfo* sequence_type_info,
+                                  OrtTypeInfo** type_info) noexcept {
+  return guarded("GetSequenceElementType", [&]() -> Status {
+    *type_info = element_info(sequence_type_info->type);
+    return {};
+  });
+}
+
+OrtStatus* GetOptionalContainedTypeInfo(const OrtOptionalTypeInfo* optional_type_info,
+                                        OrtTypeInfo** out) noexcept {
+  return guarded("GetOptionalContainedTypeInfo", [&]() -> Status {
+    *out = element_info(optional_type_info->type);
+    return {};
+  });
+}
+
+void ReleaseTypeInfo(OrtTypeInfo* object) noexcept { delete object; }
+void ReleaseMapTypeInfo(OrtMapTypeInfo* object) noexcept { delete object; }
+void ReleaseSequenceTypeInfo(OrtSequenceTypeInfo* object) noexcept { delete object; }
+void ReleaseTensorTypeAndShapeInfo(OrtTensorTypeAndShapeInfo* object) noexcept { delete object; }
+
+OrtStatus* CreateTensorTypeAndShapeInfo(OrtTensorTypeAndShapeInfo** out) noexcept {
+  return guarded("CreateTensorTypeAndShapeInfo", [&]() -> Status {
+    *out = new OrtTensorTypeAndShapeInfo;
+    return {};
+  });
+}
+
+OrtStatus* SetTensorElementType(OrtTensorTypeAndShapeInfo* info,
+                                ONNXTensorElementDataType type) noexcept {
+  info->element_type = type;
+  return nullptr;
+}
+
+OrtStatus* SetDimensions(OrtTensorTypeAndShapeInfo* info, const int64_t* dim_values,
+                         size_t dim_count) noexcept {
+  return guarded("SetDimensions", [&]() -> Status {
+    info->dims.assign(dim_values, dim_values + dim_count);
+    info->symbols.assign(dim_count, "");
+    info->has_shape = true;
+    return {};
+  });
+}
+
+OrtStatus* SetSymbolicDimensions(OrtTensorTypeAndShapeInfo* info, const char** dim_params,
+                                 size_t dim_params_length) noexcept {
+  return guarded("SetSymbolicDimensions", [&]() -> Status {
+    if (dim_params_length != info->dims.size()) {
+      return failure(Code::InvalidArgument, "expected {} names, found {}", info->dims.size(),
+                     dim_params_length);
+    }
+    info->symbols.assign(dim_params, dim_params + dim_params_length);
+    return {};
+  });
+}
+
+OrtStatus* GetTensorElementType(const OrtTensorTypeAndShapeInfo* info,
+                                ONNXTensorElementDataType* out) noexcept {
+  *out = info->element_type;
+  return nullptr;
+}
+
+OrtStatus* GetDimensionsCount(const OrtTensorTypeAndShapeInfo* info, size_t* out) noexcept {
+  *out = info->dims.size();
+  return nullptr;
+}
+
+OrtStatus* GetDimensions(const OrtTensorTypeAndShapeInfo* info, int64_t* dim_values,
+                         size_t dim_values_length) noexcept {
+  const size_t count = std::min(dim_values_length, info->dims.size());
+  std::copy_n(info->dims.begin(), count, dim_values);
+  return nullptr;
+}
+
+OrtStatus* GetSymbolicDimensions(const OrtTensorTypeAndShapeInfo* info, const char** dim_params,
+                                 size_t dim_params_length) noexcept {
+  for (size_t i = 0; i < std::min(dim_params_length, info->symbols.size()); ++i) {
+    dim_params[i] = info->symbols[i].c_str();
+  }
+  return nullptr;
+}
+
+OrtStatus* GetTensorShapeElementCount(const OrtTensorTypeAndShapeInfo* info, size_t* out) noexcept {
+  return guarded("GetTensorShapeElementCount", [&]() -> Status {
+    size_t count = 1;
+    for (const int64_t dim : info->dims) {
+      if (dim < 0 || __builtin_mul_overflow(count, static_cast<size_t>(dim), &count)) {
+        return failure(Code::InvalidArgument, "the shape has a dimension of {}: no element count",
+                       dim);
+      }
+    }
+    *out = count;
+    return {};
+  });
+}
+
+
+bool TensorTypeAndShape_HasShape(const OrtTensorTypeAndShapeInfo* info) noexcept {
+  return info->has_shape;
+}
+
+OrtStatus* GetTensorTypeAndShape(const OrtValue* value, OrtTensorTypeAndShapeInfo** out) noexcept {
+  return guarded("GetTensorTypeAndShape", [&]() -> Status {
+    SDX_TRY(require(value, "value"));
+    const Type type = value->datum.type();
+    if (!is_tensor_like(type)) {
+      return failure(Code::InvalidArgument, "the value is {}, expected a tensor",
+                     type.to_string());
+    }
+    *out = new OrtTensorTypeAndShapeInfo(tensor_info(type, {}));
+    return {};
+  });
+}
+
+OrtStatus* GetTypeInfo(const OrtValue* value, OrtTypeInfo** out) noexcept {
+  return guarded("GetTypeInfo", [&]() -> Status {
+    SDX_TRY(require(value, "value"));
+    *out = value->datum.has_value() ? new_type_info(value->datum.type(), {}) : nullptr;
+    return {};
+  });
+}
+
+OrtStatus* GetValueType(const OrtValue* value, ONNXType* out) noexcept {
+  *out = value->datum.has_value() ? onnx_type(value->datum.type()) : ONNX_TYPE_UNKNOWN;
+  return nullptr;
+}
+
+}  // namespace sardonyx::capi

@@ -1,0 +1,347 @@
+#include <algorithm>
+#include <cstring>
+
+#include "base/text.h"
+#include "capi/api_declarations.h"
+#include "capi/handles.h"
+#include "capi/status.h"
+
+namespace sardonyx::capi {
+
+namespace {
+
+/// The tensor of a value, or InvalidArgument.
+Result<Tensor*> tensor_of(const OrtValue* value) {
+  SDX_TRY(require(value, "value"));
+  Tensor* tensor = const_cast<OrtValue*>(value)->datum.tensor();
+  if (tensor != nullptr) return tensor;
+  return failure(Code::InvalidArgument, "the value is {}, expected a tensor",
+                 value->datum.has_value() ? value->datum.type().to_string() : "empty");
+}
+
+Result<Tensor*> string_tensor_of(const OrtValue* value) {
+  SDX_ASSIGN(Tensor * tensor, tensor_of(value));
+  if (tensor->dtype() == DType::String) return tensor;
+  return failure(Code::InvalidArgument, "the tensor holds {}, expected strings",
+                 dtype_name(tensor->dtype()));
+}
+
+Result<std::string*> string_at(const OrtValue* value, size_t index) {
+  SDX_ASSIGN(Tensor * tensor, string_tensor_of(value));
+  const auto strings = tensor->mutable_values<std::string>();
+  if (index < strings.size()) return &strings[index];
+  return failure(Code::InvalidArgument, "element {} is outside a tensor of {} elements", index,
+                 strings.size());
+}
+
+/// Memory of a foreign allocator, given back with the last handle.
+Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& shape) {
+  if (dtype == DType::String || allocator == nullptr || allocator == default_allocator()) {
+    return Tensor::allocate(dtype, shape);
+  }
+  const auto count = shape.element_count();
+  const auto bytes = count ? dtype_bytes(dtype, *count) : std::nullopt;
+  void* memory = bytes ? allocator->Alloc(allocator, std::max<size_t>(*bytes, 1)) : nullptr;
+  if (memory == nullptr) {
+    return failure(Code::OutOfMemory, "no memory for a tensor({}) of shape {}", dtype_name(dtype),
+                   shape.to_string());
+  }
+  std::shared_ptr<const void> owner(memory, [allocator](const void* pointer) {
+    allocator->Free(allocator, const_cast<void*>(pointer));
+  });
+  return Tensor::view(dtype, shape, memory, std::move(owner));
+}
+
+}  // namespace
+
+OrtStatus* CreateTensorAsOrtValue(OrtAllocator* allocator, const int64_t* shape,
+                                  size_t shape_count, ONNXTensorElementDataType type,
+                                  OrtValue** out) noexcept {
+  return guarded("CreateTensorAsOrtValue", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
+    SDX_ASSIGN(const DType dtype, to_dtype(type));
+    SDX_ASSIGN(const Shape dims, to_shape(shape, shape_count));
+    SDX_ASSIGN(Tensor tensor, allocate_with(allocator, dtype, dims));
+    const OrtMemoryInfo* info = allocator != nullptr ? allocator->Info(allocator) : nullptr;
+    *out = new OrtValue{Datum(std::move(tensor)), info != nullptr ? *info : cpu_memory_info()};
+    return {};
+  });
+}
+
+OrtStatus* CreateTensorWithDataAsOrtValue(const OrtMemoryInfo* info, void* data, size_t data_bytes,
+                                          const int64_t* shape, size_t shape_count,
+                                          ONNXTensorElementDataType type, OrtValue** out) noexcept {
+  return guarded("CreateTensorWithDataAsOrtValue", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
+    SDX_ASSIGN(const DType dtype, to_dtype(type));
+    SDX_ASSIGN(const Shape dims, to_shape(shape, shape_count));
+    if (dtype == DType::String) {
+      return failure(Code::InvalidArgument,
+                     "string tensors cannot be made over memory: use CreateTensorAsOrtValue");
+    }
+    const auto count = dims.element_count();
+    const auto needed = count ? dtype_bytes(dtype, *count) : std::nullopt;
+    if (!needed || *needed > data_bytes) {
+      return failure(Code::InvalidArgument,
+                     "a tensor({}) of shape {} needs {} bytes, but the buffer has {}",
+                     dtype_name(dtype), dims.to_string(), needed.value_or(0), data_bytes);
+    }
+    *out = new OrtValue{Datum(Tensor::view(dtype, dims, data)),
+                        info != nullptr ? *info : cpu_memory_info()};
+    return {};
+  });
+}
+
+void ReleaseValue(OrtValue* object) noexcept { delete object; }
+
+OrtStatus* IsTensor(const OrtValue* value, int* out) noexcept {
+  *out = value != nullptr && value->datum.tensor() != nullptr ? 1 : 0;
+  return nullptr;
+}
+
+OrtStatus* IsSparseTensor(const OrtValue* value, int* out) noexcept {
+  *out = value != nullptr && value->datum.sparse() != nullptr ? 1 : 0;
+  return nullptr;
+}
+
+OrtStatus* HasValue(const OrtValue* value, int* out) noexcept {
+  *out = value != nullptr && value->datum.has_value() ? 1 : 0;
+  return nullptr;
+}
+
+OrtStatus* GetTensorMutableData(OrtValue* value, void** out) noexcept {
+  return guarded("GetTensorMutableData", [&]() -> Status {
+    SDX_ASSIGN(Tensor * tensor, tensor_of(value));
+    *out = tensor->mutable_data();
+    return {};
+  });
+}
+
+OrtStatus* GetTensorData(const OrtValue* value, const void** out) noexcept {
+  return guarded("GetTensorData", [&]() -> Status {
+    SDX_ASSIGN(Tensor * tensor, tensor_of(value));
+    *out = tensor->data();
+    return {};
+  });
+}
+
+OrtStatus* GetTensorSizeInBytes(const OrtValue* ort_value, size_t* size) noexcept {
+  return guarded("GetTensorSizeInBytes", [&]() -> Status {
+    SDX_ASSIGN(Tensor * tensor, tensor_of(ort_value));
+    if (tensor->dtype() == DType::String) {
+      return failure(Code::InvalidArgument, "string tensors have no size in bytes");
+    }
+    *size = tensor->byte_size();
+    return {};
+  });
+}
+
+OrtStatus* TensorAt(OrtValue* value, const int64_t* location_values, size_t location_values_count,
+                    void** out) noexcept {
+  return guarded("TensorAt", [&]() -> Status {
+    SDX_ASSIGN(Tensor * tensor, tensor_of(value));
+    const Shape& shape = tensor->shape();
+    if (tensor->dtype() == DType::String || dtype_bits(tensor->dtype()) < 8) {
+      return failure(Code::InvalidArgument, "elements of {} have no address of their own",
+                     dtype_name(tensor->dtype()));
+    }
+    if (location_values_count != static_cast<size_t>(shape.rank())) {
+      return failure(Code::InvalidArgument, "expected {} coordinates, found {}", shape.rank(),
+                     location_values_count);
+    }
+    const Shape strides = strides_of(shape);
+    std::int64_t offset = 0;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      const int64_t at = location_values[axis];
+      if (at < 0 || at >= shape[axis]) {
+        return failure(Code::InvalidArgument, "coordinate {} is {}, expected 0 to {}", axis, at,
+                       shape[axis] - 1);
+      }
+      offset += at * strides[axis];
+    }
+    *out = tensor->mutable_data() + offset * (dtype_bits(tensor->dtype()) / 8);
+    return {};
+  });
+}
+
+OrtStatus* GetTensorMemoryInfo(const OrtValue* value, const OrtMemoryInfo** mem_info) noexcept {
+  *mem_info = &value->memory;
+  return nullptr;
+}
+
+OrtStatus* FillStringTensor(OrtValue* value, const char* const* strings, size_t s_count) noexcept {
+  return guarded("FillStringTensor", [&]() -> Status {
+    SDX_ASSIGN(Tensor * tensor, string_tensor_of(value));
+    const auto target = tensor->mutable_values<std::string>();
+    if (s_count != target.size()) {
+      return failure(Code::InvalidArgument, "the tensor has {} elements, but {} strings were given",
+                     target.size(), s_count);
+    }
+    for (size_t i = 0; i < s_count; ++i) target[i] = strings[i];
+    return {};
+  });
+}
+
+OrtStatus* FillStringTensorElement(OrtValue* value, const char* strings, size_t index) noexcept {
+  return guarded("FillStringTensorElement", [&]() -> Status {
+    SDX_ASSIGN(std::string * target, string_at(value, index));
+    *target = strings;
+    return {};
+  });
+}
+
+OrtStatus* GetResizedStringTensorElementBuffer(OrtValue* value, size_t index,
+                                               size_t length_in_bytes, char** buffer) noexcept {
+  return guarded("GetResizedStringTensorElementBuffer", [&]() -> Status {
+    SDX_ASSIGN(std::string * target, string_at(value, index));
+    target->resize(length_in_bytes);
+    *buffer = target->data();
+    return {};
+  });
+}
+
+OrtStatus* GetStringTensorDataLength(const OrtValue* value, size_t* len) noexcept {
+  return guarded("GetStringTensorDataLength", [&]() -> Status {
+    SDX_ASSIGN(Tensor * tensor, string_tensor_of(value));
+    size_t total = 0;
+    for (const std::string& text : tensor->values<std::string>()) total += text.size();
+    *len = total;
+    return {};
+  });
+}
+
+OrtStatus* GetStringTensorContent(const OrtValue* value, void* strings, size_t s_count,
+                                  size_t* offsets, size_t offsets_count) noexcept {
+  return guarded("GetStringTensorContent", [&]() -> Status {
+    SDX_ASSIGN(Tensor * tensor, string_tensor_of(value));
+    const auto source = tensor->values<std::string>();
+    if (offsets_count < source.size()) {
+      return failure(Code::InvalidArgument, "the tensor has {} elements, but {} offsets fit",
+                     source.size(), offsets_count);
+    }
+    size_t used = 0;
+    for (size_t i = 0; i < source.size(); ++i) {
+      if (source[i].size() > s_count - used) {
+        return failure(Code::InvalidArgument, "the strings need more than {} bytes", s_count);
+      }
+      std::memcpy(static_cast<char*>(strings) + used, source[i].data(), source[i].size());
+      offsets[i] = used;
+      used += source[i].size();
+    }
+    return {};
+  });
+}
+
+OrtStatus* GetStringTensorElementLength(const OrtValue* value, size_t index, size_t* out) noexcept {
+  return guarded("GetStringTensorElementLength", [&]() -> Status {
+    SDX_ASSIGN(const std::string* text, string_at(value, index));
+    *out = text->size();
+    return {};
+  });
+}
+
+OrtStatus* GetStringTensorElement(const OrtValue* value, size_t s_count, size_t index,
+                                  void* strings) noexcept {
+  return guarded("GetStringTensorElement", [&]() -> Status {
+    SDX_ASSIGN(const std::string* text, string_at(value, index));
+    if (s_count < text->size()) {
+      return failure(Code::InvalidArgument, "the string needs {} bytes, the buffer has {}",
+                     text->size(), s_count);
+    }
+    std::memcpy(strings, text->data(), text->size());
+    return {};
+  });
+}
+
+OrtStatus* GetValueCount(const OrtValue* value, size_t* out) noexcept {
+  return guarded("GetValueCount", [&]() -> Status {
+    SDX_TRY(require(value, "value"));
+    if (const Sequence* sequence = value->datum.sequence()) {
+      *out = sequence->items.size();
+    } else if (value->datum.map() != nullptr) {
+      *out = 2;
+    } else {
+      return failure(Code::InvalidArgument, "the value should be a sequence or a map");
+    }
+    return {};
+  });
+}
+
+OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator*, OrtValue** out) noexcept {
+  return guarded("GetValue", [&]() -> Status {
+    SDX_TRY(require(value, "value"));
+    const auto i = static_cast<size_t>(index);
+    if (const Sequence* sequence = value->datum.sequence()) {
+      if (i >= sequence->items.size()) {
+        return failure(Code::InvalidArgument, "item {} is outside a sequence of {}", index,
+                       sequence->items.size());
+      }
+      *out = new OrtValue{sequence->items[i], value->memory};
+      return {};
+    }
+    const Map* map = value->datum.map();
+    if (map == nullptr || i > 1) {
+      return failure(Code::InvalidArgument,
+                     "a map has the keys as item 0 and the values as item 1, asked for {}", index);
+    }
+    *out = new OrtValue{Datum(i == 0 ? map->keys : map->values), value->memory};
+    return {};
+  });
+}
+
+OrtStatus* CreateValue(const OrtValue* const* in, size_t value_count, ONNXType value_type,
+                       OrtValue** out) noexcept {
+  return guarded("CreateValue", [&]() -> Status {
+    for (size_t i = 0; i < value_count; ++i) SDX_TRY(require(in[i], "in"));
+    if (value_type == ONNX_TYPE_MAP) {
+      const Tensor* keys = value_count == 2 ? in[0]->datum.tensor() : nullptr;
+      const Tensor* values = value_count == 2 ? in[1]->datum.tensor() : nullptr;
+      if (keys == nullptr || values == nullptr || keys->shape() != values->shape()) {
+        return failure(Code::InvalidArgument,
+                       "a map is made of a tensor of keys and one of as many values");
+      }
+      SDX_ASSIGN(Tensor own_keys, clone(*keys));
+      SDX_ASSIGN(Tensor own_values, clone(*values));
+      *out = new OrtValue{
+          Datum(std::make_shared<const Map>(Map{std::move(own_keys), std::move(own_values)})),
+          cpu_memory_info()};
+      return {};
+    }
+    if (value_type != ONNX_TYPE_SEQUENCE || value_count == 0) {
+      return failure(Code::InvalidArgument,
+                     "values can be made as sequences of at least one item, or as maps");
+    }
+    auto sequence = std::make_shared<Sequence>();
+    for (size_t i = 0; i < value_count; ++i) sequence->items.push_back(in[i]->datum);
+    sequence->element = sequence->items.front().type();
+    sequence->element.shape.reset();
+    *out = new OrtValue{Datum(std::shared_ptr<const Sequence>(std::move(sequence))),
+                        cpu_memory_info()};
+    return {};
+  });
+}
+
+OrtStatus* CopyTensors(const OrtEnv*, const OrtValue* const* source_tensors,
+                       OrtValue* const* target_tensors, OrtSyncStream*,
+                       size_t tensor_count) noexcept {
+  return guarded("CopyTensors", [&]() -> Status {
+    for (size_t i = 0; i < tensor_count; ++i) {
+      SDX_ASSIGN(const Tensor* from, tensor_of(source_tensors[i]));
+      SDX_ASSIGN(Tensor * to, tensor_of(target_tensors[i]));
+      if (from->dtype() != to->dtype() || from->shape() != to->shape()) {
+        return failure(Code::InvalidArgument, "tensor {} should be {} of shape {}, found {} of {}",
+                       i, dtype_name(from->dtype()), from->shape().to_string(),
+                       dtype_name(to->dtype()), to->shape().to_string());
+      }
+      if (from->dtype() == DType::String) {
+        const auto texts = from->values<std::string>();
+        std::copy(texts.begin(), texts.end(), to->mutable_values<std::string>().begin());
+      } else if (from->byte_size() != 0) {
+        std::memmove(to->mutable_data(), from->data(), from->byte_size());
+      }
+    }
+    return {};
+  });
+}
+
+}  // namespace sardonyx::capi
