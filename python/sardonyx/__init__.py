@@ -12,7 +12,7 @@ provider that cannot be had is an error; messages name what was expected and wha
 
 from . import _native, errors
 from .binding import IOBinding
-from .compiler import ModelCompiler, OrtExternalInitializerInfo
+from .compiler import ModelCompiler, OrtEpContextDataBuffer, OrtExternalInitializerInfo
 from .devices import (
     LoraAdapter,
     OrtArenaCfg,
@@ -24,8 +24,11 @@ from .devices import (
     copy_tensors,
     create_and_register_allocator,
     create_and_register_allocator_v2,
+    get_compatibility_info_from_model,
+    get_compatibility_info_from_model_bytes,
     get_ep_devices,
     get_hardware_devices,
+    get_model_compatibility_for_ep_devices,
     register_execution_provider_library,
     unregister_execution_provider_library,
 )
@@ -104,6 +107,7 @@ __all__ = [
     "OrtDeviceVendorId",
     "OrtEpAssignedNode",
     "OrtEpAssignedSubgraph",
+    "OrtEpContextDataBuffer",
     "OrtEpDevice",
     "OrtExecutionProviderDevicePolicy",
     "OrtExternalInitializerInfo",
@@ -134,9 +138,12 @@ __all__ = [
     "get_all_providers",
     "get_available_providers",
     "get_build_info",
+    "get_compatibility_info_from_model",
+    "get_compatibility_info_from_model_bytes",
     "get_device",
     "get_ep_devices",
     "get_hardware_devices",
+    "get_model_compatibility_for_ep_devices",
     "get_version_string",
     "plan_model",
     "preload_dlls",

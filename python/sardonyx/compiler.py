@@ -5,7 +5,43 @@ import os
 from . import _native
 from .enums import GraphOptimizationLevel, OrtCompileApiFlags, OrtWeightlessSupport
 
-__all__ = ["ModelCompiler", "OrtExternalInitializerInfo"]
+__all__ = ["ModelCompiler", "OrtEpContextDataBuffer", "OrtExternalInitializerInfo"]
+
+
+class OrtEpContextDataBuffer:
+    """Takes the data that a reading function provides; see set_ep_context_data_read_func."""
+
+    def __init__(self):
+        self.max_size = None
+        self._data = None
+
+    @property
+    def is_allocated(self):
+        """Was memory asked for?"""
+        return self._data is not None
+
+    @property
+    def size(self):
+        """Bytes that were asked for."""
+        return len(self._data) if self.is_allocated else 0
+
+    def allocate(self, size):
+        """Ask for memory, once; returns a writable memoryview."""
+        if self.is_allocated:
+            raise RuntimeError("the buffer is allocated already")
+        if self.max_size is not None and size > self.max_size:
+            raise ValueError(f"{size} bytes exceed the configured maximum size {self.max_size}")
+        self._data = bytearray(size)
+        return memoryview(self._data)
+
+    def write(self, data):
+        """Set the whole content."""
+        self.allocate(len(data))[:] = data
+
+    def _content(self):
+        if not self.is_allocated:
+            raise RuntimeError("the function must allocate its output buffer")
+        return bytes(self._data)
 
 
 class OrtExternalInitializerInfo:

@@ -5,6 +5,7 @@ import os
 from . import _native
 from .enums import (
     OrtAllocatorType,
+    OrtCompiledModelCompatibility,
     OrtDeviceMemoryType,
     OrtHardwareDeviceType,
     OrtMemType,
@@ -21,8 +22,11 @@ __all__ = [
     "copy_tensors",
     "create_and_register_allocator",
     "create_and_register_allocator_v2",
+    "get_compatibility_info_from_model",
+    "get_compatibility_info_from_model_bytes",
     "get_ep_devices",
     "get_hardware_devices",
+    "get_model_compatibility_for_ep_devices",
     "register_execution_provider_library",
     "unregister_execution_provider_library",
 ]
@@ -239,6 +243,22 @@ def register_execution_provider_library(registration_name, library_path):
 def unregister_execution_provider_library(registration_name):
     """Unload a plugin library. All sessions that use it must be gone."""
     _native.unregister_library(registration_name)
+
+
+def get_compatibility_info_from_model(model_path, ep_type):
+    """What a compiled model notes for a provider about itself; "" if it notes nothing."""
+    return _native.model_compatibility(os.fspath(model_path), None, ep_type)
+
+
+def get_compatibility_info_from_model_bytes(model_data, ep_type):
+    """As get_compatibility_info_from_model, for the bytes of a model."""
+    return _native.model_compatibility(None, bytes(model_data), ep_type)
+
+
+def get_model_compatibility_for_ep_devices(devices, compatibility_info):
+    """Verdict of the provider of the devices on a compiled model's note."""
+    verdict = _native.device_compatibility(list(devices), compatibility_info)
+    return OrtCompiledModelCompatibility(verdict)
 
 
 def create_and_register_allocator(mem_info, arena_cfg=None):

@@ -3,7 +3,7 @@
 import copy
 import os
 
-from . import _native, errors
+from . import _native
 from .enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
 from .feeds import nearest
 
@@ -177,10 +177,17 @@ class SessionOptions:
         object.__setattr__(self, "_delegate", delegate)
 
     def set_ep_context_data_read_func(self, read_func, max_data_size=None):
-        """Read the data of compiled models through a function."""
-        raise errors.NotImplemented(
-            "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : set_ep_context_data_read_func"
-        )
+        """Read the data of compiled models through a function: (name, buffer) -> None.
+
+        The function calls buffer.allocate(size) or buffer.write(data), an OrtEpContextDataBuffer.
+        More than max_data_size bytes are refused.
+        """
+
+        def read(name, buffer):
+            buffer.max_size = max_data_size
+            read_func(name, buffer)
+
+        object.__setattr__(self, "_read_data", read)
 
     def clear_ep_context_data_read_func(self):
         """Read the data of compiled models from files again."""
@@ -199,8 +206,8 @@ class SessionOptions:
             raise TypeError(
                 f"SessionOptions with initializers in memory ({names}) cannot be pickled"
             )
-        if self._delegate is not None:
-            raise TypeError("SessionOptions with a delegate cannot be pickled")
+        if self._delegate is not None or self._read_data is not None:
+            raise TypeError("SessionOptions with functions cannot be pickled")
         if any(kind == "devices" for kind, _, _ in self._providers):
             raise TypeError("SessionOptions with providers for devices cannot be pickled")
         kept = [name for name in self.__slots__ if name not in ("_live", "_initializers")]
@@ -281,3 +288,5 @@ class SessionOptions:
             native.set_policy(self._policy)
         if self._delegate is not None:
             native.set_delegate(self._delegate)
+        if self._read_data is not None:
+            native.set_read_data(self._read_data)

@@ -122,11 +122,19 @@ def normalize_providers(providers, provider_options):
     return pairs
 
 
+def offered_devices():
+    """Devices of all providers, or none when the library has no such list."""
+    try:
+        return get_ep_devices()
+    except errors.NotImplemented:
+        return []
+
+
 def choose_providers(pairs):
     """Requested providers that can be had. One that cannot is an error unless the CPU is listed."""
     available = _native.get_available_providers()
     by_device = {}
-    for device in get_ep_devices():
+    for device in offered_devices():
         by_device.setdefault(device.ep_name, []).append(device)
     chosen = {}
     missing = []

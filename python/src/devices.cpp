@@ -169,6 +169,15 @@ std::string model_compatibility(nb::object path, nb::object bytes, const std::st
   return take_string(text);
 }
 
+int device_compatibility(nb::list devices, const std::string& info) {
+  std::vector<const OrtEpDevice*> pointers;
+  for (nb::handle device : devices) pointers.push_back(device_in(device));
+  OrtCompiledModelCompatibility verdict = OrtCompiledModelCompatibility_EP_NOT_APPLICABLE;
+  check(api().GetModelCompatibilityForEpDevices(pointers.data(), pointers.size(), info.c_str(),
+                                                &verdict));
+  return verdict;
+}
+
 void bind_memory(nb::module_& module) {
   nb::class_<Memory>(module, "MemoryInfo")
       .def_static("make", &make_memory_info)
@@ -285,6 +294,7 @@ void bind_devices(nb::module_& module) {
              nb::arg("stream").none());
   module.def("model_compatibility", &model_compatibility, nb::arg("path").none(),
              nb::arg("bytes").none(), nb::arg("ep_type"));
+  module.def("device_compatibility", &device_compatibility);
   module.def("register_library", [](const std::string& name, const std::string& path) {
     check(api().RegisterExecutionProviderLibrary(environment(), name.c_str(), path.c_str()));
   });

@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+
 #include "devices.h"
 #include "value.h"
 
@@ -105,6 +107,31 @@ OrtStatus* select_devices(const OrtEpDevice** devices, size_t count, const OrtKe
   } catch (const std::exception& error) {
     return api().CreateStatus(ORT_FAIL, error.what());
   }
+}
+
+// Hands a data file's name and a buffer object to Python; what the buffer holds afterwards is
+// copied into memory of the library.
+OrtStatus* read_named(void* state, const char* name, OrtAllocator* allocator, void** buffer,
+                      size_t* bytes) {
+  nb::gil_scoped_acquire locked;
+  try {
+    nb::object holder = nb::module_::import_("sardonyx.compiler").attr("OrtEpContextDataBuffer")();
+    nb::handle(static_cast<PyObject*>(state))(nb::str(name), holder);
+    const auto content = nb::cast<nb::bytes>(holder.attr("_content")());
+    *buffer = allocator->Alloc(allocator, content.size());
+    if (!*buffer) return api().CreateStatus(ORT_FAIL, "out of memory");
+    std::memcpy(*buffer, content.data(), content.size());
+    *bytes = content.size();
+    return nullptr;
+  } catch (const std::exception& error) {
+    return api().CreateStatus(ORT_FAIL, error.what());
+  }
+}
+
+void set_read_data(Options& self, nb::object callback) {
+  self.kept.append(callback);
+  check(api().SessionOptionsSetEpContextDataReadFunc(self.handle.get(), read_named,
+                                                     callback.ptr()));
 }
 
 void set_policy(Options& self, int policy) {
@@ -254,6 +281,7 @@ void bind_options(nb::module_& module) {
       .def("add_initializer_files", &add_initializer_files)
       .def("add_provider", &add_provider)
       .def("add_provider_for_devices", &add_provider_for_devices)
+      .def("set_read_data", &set_read_data)
       .def("set_policy", &set_policy)
       .def("set_delegate", &set_delegate);
   bind_settings(options);

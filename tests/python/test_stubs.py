@@ -35,6 +35,7 @@ def test_every_public_name_is_declared_and_exists():
 
 def test_every_declared_member_exists():
     objects = {"SessionOptions": sardonyx.SessionOptions(), "OrtArenaCfg": sardonyx.OrtArenaCfg()}
+    objects["OrtEpContextDataBuffer"] = sardonyx.OrtEpContextDataBuffer()
     objects["RunOptions"] = sardonyx.RunOptions()
     objects["OrtExternalInitializerInfo"] = sardonyx.OrtExternalInitializerInfo("f", 0, 1)
     missing = [
