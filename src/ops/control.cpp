@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/log.h"
 #include "ir/element.h"
 #include "ops/axes.h"
 #include "ops/eval_context.h"
@@ -53,13 +54,32 @@ Status check_body_outputs(std::size_t found, std::size_t expected) {
 
 Status stopped() { return Status(Code::Cancelled, "the run was cancelled"); }
 
+/// Output types of a branch; nothing when its shapes cannot fit. Such a branch is only wrong if it
+/// is ever taken: exporters leave both in a model although its shapes allow one only.
+Result<std::optional<std::vector<Type>>> infer_branch(const InferContext& context,
+                                                      std::string_view name) {
+  auto types = context.infer_subgraph(name, {});
+  if (!types.ok() && types.status().code() == Code::InvalidModel) {
+    log(Severity::Info, "{} of an If cannot run: {}", name, types.status().to_string());
+    return std::optional<std::vector<Type>>();
+  }
+  if (!types.ok()) return std::move(types).take_status();
+  SDX_TRY(check_body_outputs(types->size(), context.output_count()));
+  return std::optional(std::move(*types));
+}
+
 Status infer_if(InferContext& context) {
-  SDX_ASSIGN(const auto then_types, context.infer_subgraph("then_branch", {}));
-  SDX_ASSIGN(const auto else_types, context.infer_subgraph("else_branch", {}));
-  SDX_TRY(check_body_outputs(then_types.size(), context.output_count()));
-  SDX_TRY(check_body_outputs(else_types.size(), context.output_count()));
+  SDX_ASSIGN(auto then_types, infer_branch(context, "then_branch"));
+  SDX_ASSIGN(auto else_types, infer_branch(context, "else_branch"));
+  if (!then_types && !else_types) {
+    return context.infer_subgraph("then_branch", {}).take_status();
+  }
   for (std::size_t i = 0; i < context.output_count(); ++i) {
-    SDX_ASSIGN(Type merged, either(context, then_types[i], else_types[i]));
+    if (!then_types || !else_types) {
+      context.set_type(i, then_types ? (*then_types)[i] : (*else_types)[i]);
+      continue;
+    }
+    SDX_ASSIGN(Type merged, either(context, (*then_types)[i], (*else_types)[i]));
     context.set_type(i, std::move(merged));
   }
   return {};

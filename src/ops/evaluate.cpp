@@ -114,7 +114,11 @@ Result<std::vector<Datum>> Evaluator::run(std::span<const Datum> inputs,
     return failure(Code::InvalidArgument, "expected {} inputs, found {}", graph_->inputs().size(),
                    inputs.size());
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i) values[graph_->inputs()[i]] = inputs[i];
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ValueId id = graph_->inputs()[i];
+    const auto& fallback = graph_->value(id).default_value;
+    values[id] = !inputs[i].has_value() && fallback ? Datum(*fallback) : inputs[i];
+  }
 
   for (const Step& step : steps_) {
     const Node& node = graph_->node(step.node);
