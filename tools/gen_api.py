@@ -444,7 +444,7 @@ def docs_text(manifest):
     """What is implemented, as Markdown."""
     summary = (
         "# The binary interface\n\n"
-        "Generated from `src/capi/api.manifest` by `tools/gen_api.py`.\n\n"
+        "Generated: `tools/gen_api.py src/capi/api.manifest --docs docs/abi.md`.\n\n"
         f"The library is `libonnxruntime.so.1`. `GetVersionString` answers "
         f"`{manifest.numbers['release']}`; `GetApi` serves versions 1 to "
         f"{manifest.numbers['api_version']} with one table. No slot is null: a function that is "
