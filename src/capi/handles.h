@@ -101,7 +101,7 @@ struct OrtSessionOptions {
 struct OrtRunOptions {
   std::atomic<bool> terminate{false};
   std::string tag;
-  int log_severity_level = 2;
+  int log_severity_level = -1;
   int log_verbosity_level = 0;
   std::map<std::string, std::string> entries;
 };
