@@ -98,7 +98,8 @@ Result<std::vector<Datum>> read_data(const fs::path& folder, const std::string& 
   for (std::size_t i = 0; i < values.size(); ++i) {
     const fs::path path = folder / fmt::format("{}_{}.pb", stem, i);
     if (!fs::exists(path)) {
-      data.emplace_back();
+      const auto& default_value = graph.value(values[i]).default_value;
+      data.push_back(default_value != nullptr ? Datum(*default_value) : Datum());
       continue;
     }
     SDX_ASSIGN(Datum datum, read_datum_file(path.string(), graph.value(values[i]).type));
