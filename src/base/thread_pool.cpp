@@ -65,6 +65,7 @@ struct Loop {
 };
 
 thread_local bool t_is_inside_loop = false;
+thread_local int t_thread_index = 0;
 
 }  // namespace
 
@@ -125,8 +126,9 @@ struct ThreadPool::Impl {
     return !stop.load();
   }
 
-  void serve() {
+  void serve(int index) {
     t_is_inside_loop = true;
+    t_thread_index = index;
     std::uint64_t seen = 0;
     while (wait_for_loop(seen)) {
       seen = generation.load(std::memory_order_acquire);
@@ -147,7 +149,8 @@ struct ThreadPool::Impl {
       forks = seen_forks;
     }
     while (static_cast<int>(workers.size()) < options.thread_count - 1) {
-      workers.emplace_back([this] { serve(); });
+      const int index = static_cast<int>(workers.size()) + 1;
+      workers.emplace_back([this, index] { serve(index); });
     }
   }
 
@@ -189,6 +192,8 @@ ThreadPool::~ThreadPool() {
 }
 
 int ThreadPool::thread_count() const { return impl_->options.thread_count; }
+
+int ThreadPool::thread_index() { return t_thread_index; }
 
 ThreadPool::RunScope::RunScope(ThreadPool& pool) : pool_(pool) {
   pool_.impl_->open_runs.fetch_add(1, std::memory_order_relaxed);

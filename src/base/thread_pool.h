@@ -32,6 +32,9 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int thread_count() const;
+  /// Inside a loop: which of the pool's threads runs, from 0 (the caller) to thread_count() - 1.
+  /// Outside: 0. For scratch memory that threads must not share.
+  static int thread_index();
 
   /// Says that loops follow each other closely: workers stay awake between them. Without one they
   /// park at once, so that an idle program costs nothing.

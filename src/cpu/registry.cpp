@@ -12,6 +12,9 @@ namespace {
 /// The one table: every family of kernels. Earlier families are asked first.
 constexpr std::span<const KernelRow> (*kFamilies[])() = {
     control_flow_kernels,
+    conv_kernels,
+    pool_kernels,
+    transpose_kernels,
 };
 
 using Key = std::pair<std::string_view, std::string_view>;

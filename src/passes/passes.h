@@ -14,4 +14,11 @@ Status remove_no_ops(Graph& graph, const PassOptions& options);
 /// Computes nodes whose inputs are constants, within the bound on bytes.
 Status fold_constants(Graph& graph, const PassOptions& options);
 
+/// x * Sigmoid(x) as one node.
+Status fuse_silu(Graph& graph, const PassOptions& options);
+/// Adds the sum with a tensor of the same shape and the activation after it to a convolution.
+Status fuse_conv(Graph& graph, const PassOptions& options);
+/// Puts channels last around 2-D convolutions, with transposes where the layouts meet.
+Status use_channels_last(Graph& graph, const PassOptions& options);
+
 }  // namespace sardonyx

@@ -128,14 +128,6 @@ Status Session::Impl::check_feed(const SessionValue& expected, const Datum& fed)
 Session::Session() : impl_(std::make_unique<Impl>()) {}
 Session::~Session() = default;
 
-namespace {
-
-int thread_count_of(const SessionOptions& options) {
-  return options.thread_count > 0 ? options.thread_count : usable_processor_count();
-}
-
-}  // namespace
-
 static Status finish_loading(Model model, Session::Impl& session);
 
 Result<std::unique_ptr<Session>> Session::load(std::shared_ptr<Environment> environment,
@@ -166,12 +158,11 @@ static Status finish_loading(Model model, Session::Impl& session) {
   if (session.options.is_profiling) session.profiler = std::make_unique<TraceProfiler>();
   SDX_TRY(prepare_model(model, session.options));
   session.describe(model);
-  const int thread_count = thread_count_of(session.options);
-  SDX_ASSIGN(session.compiled,
-             compile_model(model, *session.environment, session.options, thread_count));
   session.pool = session.options.use_shared_pool
                      ? session.environment->shared_pool()
-                     : std::make_shared<ThreadPool>(ThreadPoolOptions{thread_count});
+                     : std::make_shared<ThreadPool>(ThreadPoolOptions{session.options.thread_count});
+  SDX_ASSIGN(session.compiled, compile_model(model, *session.environment, session.options,
+                                             session.pool->thread_count()));
   session.keep_alive = std::move(model.keep_alive);
   if (session.profiler != nullptr) {
     session.profiler->record_session("session_initialization", start, Profiler::Clock::now());
