@@ -13,6 +13,7 @@ namespace {
 constexpr std::span<const KernelRow> (*kFamilies[])() = {
     control_flow_kernels,
     conv_kernels,
+    matmul_kernels,
     pool_kernels,
     transpose_kernels,
 };

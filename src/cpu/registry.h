@@ -9,6 +9,7 @@ namespace sardonyx {
 /// Rows of one family; each is defined in the file of that name (registry.cpp lists them).
 std::span<const KernelRow> control_flow_kernels();
 std::span<const KernelRow> conv_kernels();
+std::span<const KernelRow> matmul_kernels();
 std::span<const KernelRow> pool_kernels();
 std::span<const KernelRow> transpose_kernels();
 

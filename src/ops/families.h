@@ -35,6 +35,7 @@ std::span<const OpSchema> skip_norm_schemas();
 std::span<const OpSchema> nbits_schemas();
 std::span<const OpSchema> quantized_matmul_schemas();
 std::span<const OpSchema> channels_last_schemas();
+std::span<const OpSchema> fused_matmul_schemas();
 std::span<const OpSchema> sequence_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
@@ -67,6 +68,7 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     nbits_schemas,
     quantized_matmul_schemas,
     channels_last_schemas,
+    fused_matmul_schemas,
     sequence_schemas,
 };
 
