@@ -110,6 +110,7 @@ BANS = (
         "src/kernels/avx2/",
         "src/kernels/avx512/",
         "src/kernels/neon/",
+        "src/kernels/igemm_pack_impl.h",  # included by the two folders above
     ),
     ban(r"#\s*include\s*[<\"]protozero/", "only onnx/ reads protobuf", "src/onnx/"),
 )

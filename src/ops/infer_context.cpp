@@ -204,8 +204,9 @@ bool kind_fits(std::string_view expected, const Attribute& attribute) {
 Status check_attributes(const Node& node, const OpSchema& schema) {
   const auto rows = attribute_rows(schema.attributes);
   for (const auto& [name, attribute] : node.attributes) {
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const AttributeRow& r) { return r.name == name; });
+    const auto row = std::find_if(rows.begin(), rows.end(), [&key = name](const AttributeRow& r) {
+      return r.name == key;
+    });
     if (row == rows.end()) {
       std::vector<std::string> known;
       for (const AttributeRow& r : rows) known.emplace_back(r.name);
