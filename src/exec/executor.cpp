@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "exec/execution_plan.h"
 #include "exec/run_heap.h"
@@ -53,7 +54,7 @@ struct Frame {
     arena.reset();
     arena_bytes = (bytes + 63) / 64 * 64;
     arena.reset(arena_bytes == 0 ? nullptr
-                                 : static_cast<std::byte*>(std::aligned_alloc(64, arena_bytes)));
+                                 : static_cast<std::byte*>(allocate_aligned(arena_bytes)));
     if (arena == nullptr && arena_bytes != 0) {
       arena_bytes = 0;
       plan.reset();

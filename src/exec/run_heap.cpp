@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstdlib>
 
+#include "base/memory.h"
+
 namespace sardonyx {
 
 namespace {
@@ -32,7 +34,7 @@ std::byte* RunHeap::allocate(std::size_t bytes) {
     free_.erase(found);
     return memory;
   }
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
+  auto* memory = static_cast<std::byte*>(allocate_aligned(rounded));
   if (memory != nullptr) taken_.emplace(memory, rounded);
   return memory;
 }

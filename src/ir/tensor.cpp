@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/memory.h"
 #include "base/text.h"
 
 namespace sardonyx {
@@ -12,15 +13,16 @@ namespace sardonyx {
 namespace {
 
 std::shared_ptr<std::byte> allocate_strings(std::size_t count) {
+  const std::size_t bytes = count * sizeof(std::string);
+  if (bytes >= kCheckedBlockBytes && bytes > available_memory_bytes()) return nullptr;
   auto* strings = new (std::nothrow) std::string[count];
   return {reinterpret_cast<std::byte*>(strings),
           [strings](std::byte*) { delete[] strings; }};
 }
 
 std::shared_ptr<std::byte> allocate_bytes(std::size_t bytes) {
-  const std::size_t rounded = (bytes + kAlignment_bytes - 1) / kAlignment_bytes * kAlignment_bytes;
-  void* memory = std::aligned_alloc(kAlignment_bytes, std::max(rounded, kAlignment_bytes));
-  return {static_cast<std::byte*>(memory), [](std::byte* pointer) { std::free(pointer); }};
+  return {static_cast<std::byte*>(allocate_aligned(bytes)),
+          [](std::byte* pointer) { std::free(pointer); }};
 }
 
 }  // namespace

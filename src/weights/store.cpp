@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/memory.h"
 #include "base/text.h"
 
 namespace sardonyx {
@@ -19,10 +20,7 @@ Result<std::shared_ptr<const PackedBlob>> WeightStore::get(const Tensor& source,
       blobs_.erase(found);
     }
   }
-  const std::size_t rounded =
-      (size_bytes + kAlignment_bytes - 1) / kAlignment_bytes * kAlignment_bytes;
-  auto* memory = static_cast<std::byte*>(
-      std::aligned_alloc(kAlignment_bytes, rounded == 0 ? kAlignment_bytes : rounded));
+  auto* memory = static_cast<std::byte*>(allocate_aligned(size_bytes));
   if (memory == nullptr) {
     return failure(Code::OutOfMemory, "no memory for a packed weight of {} bytes", size_bytes);
   }

@@ -1,0 +1,65 @@
+#include "base/memory.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+
+namespace sardonyx {
+
+namespace {
+
+constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+File open_file(const char* path) { return File(std::fopen(path, "r"), &std::fclose); }
+
+/// The number that a file holds; nothing known when there is none ("max").
+std::size_t number_in(const char* path) {
+  const File file = open_file(path);
+  unsigned long long number = 0;
+  if (file == nullptr || std::fscanf(file.get(), "%llu", &number) != 1) return kUnlimited;
+  return static_cast<std::size_t>(number);
+}
+
+/// MemAvailable of /proc/meminfo.
+std::size_t system_available_bytes() {
+  const File file = open_file("/proc/meminfo");
+  if (file == nullptr) return kUnlimited;
+  char line[128];
+  while (std::fgets(line, sizeof(line), file.get()) != nullptr) {
+    unsigned long long kib = 0;
+    if (std::sscanf(line, "MemAvailable: %llu", &kib) == 1) {
+      return static_cast<std::size_t>(kib) * 1024;
+    }
+  }
+  return kUnlimited;
+}
+
+/// What is left below a limit; the used part counts caches that can be dropped, so it is halved
+/// rather than believed.
+std::size_t group_available_bytes() {
+  const std::size_t limit = number_in("/sys/fs/cgroup/memory.max");
+  if (limit == kUnlimited) return kUnlimited;
+  const std::size_t used = number_in("/sys/fs/cgroup/memory.current");
+  return used == kUnlimited ? limit : limit - std::min(limit, used / 2);
+}
+
+}  // namespace
+
+std::size_t available_memory_bytes() {
+  return std::min(system_available_bytes(), group_available_bytes());
+}
+
+void* allocate_aligned(std::size_t bytes) {
+  if (bytes > kUnlimited - kBlockAlignmentBytes) return nullptr;
+  if (bytes >= kCheckedBlockBytes && bytes > available_memory_bytes()) return nullptr;
+  const std::size_t blocks = (bytes + kBlockAlignmentBytes - 1) / kBlockAlignmentBytes;
+  return std::aligned_alloc(kBlockAlignmentBytes,
+                            std::max<std::size_t>(blocks, 1) * kBlockAlignmentBytes);
+}
+
+}  // namespace sardonyx
