@@ -105,6 +105,18 @@ struct I32 {
   static F32::Reg to_float(Reg a) { return __builtin_convertvector(a, F32::Reg); }
   // To the nearest, ties to even, for |a| < 2^22.
   static Reg round(F32::Reg a) { return __builtin_convertvector(F32::round(a), Reg); }
+  // The first n bytes at p, the rest zero.
+  template <bool kSigned>
+  static Reg load_bytes(const void* p, std::int64_t n) {
+    Reg r = {};
+    for (std::int64_t i = 0; i < 4 && i < n; ++i) {
+      r[i] = kSigned ? static_cast<const std::int8_t*>(p)[i]
+                     : static_cast<const std::uint8_t*>(p)[i];
+    }
+    return r;
+  }
+  // Bits [shift, shift + bits) of elements that are not negative.
+  static Reg field(Reg a, int shift, std::int32_t mask) { return (a >> shift) & mask; }
   // The low bytes of the first n.
   static void store_bytes(void* p, Reg r, std::int64_t n) {
     for (std::int64_t i = 0; i < 4 && i < n; ++i) {

@@ -48,9 +48,8 @@ struct Wide : Common {
   using Rows = Int8RowKernels<Wide, kVectors, 1, 2, 3, 4>;
 
   static A load_a(std::uint32_t word) {
-    const auto even = static_cast<int>(word & 0x00ff00ffU);
-    const auto odd = static_cast<int>(word >> 8 & 0x00ff00ffU);
-    return {_mm256_set1_epi32(even), _mm256_set1_epi32(odd)};
+    const __m256i bytes = _mm256_set1_epi32(static_cast<int>(word));
+    return {_mm256_and_si256(bytes, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(bytes, 8)};
   }
   static B load_b(const std::byte* b) {
     const __m256i bytes = load(b);

@@ -104,6 +104,23 @@ struct I32 {
   static Reg mul(Reg a, Reg b) { return _mm256_mullo_epi32(a, b); }
   static F32::Reg to_float(Reg a) { return _mm256_cvtepi32_ps(a); }
   static Reg round(F32::Reg a) { return _mm256_cvtps_epi32(a); }
+  // The first n bytes at p, the rest zero.
+  template <bool kSigned>
+  static Reg load_bytes(const void* p, std::int64_t n) {
+    __m128i bytes;
+    if (n >= 8) {
+      bytes = _mm_loadl_epi64(static_cast<const __m128i*>(p));
+    } else {
+      alignas(16) std::uint8_t copy[16] = {};
+      for (std::int64_t i = 0; i < n; ++i) copy[i] = static_cast<const std::uint8_t*>(p)[i];
+      bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(copy));
+    }
+    return kSigned ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+  }
+  // Bits [shift, shift + bits) of elements that are not negative.
+  static Reg field(Reg a, int shift, std::int32_t mask) {
+    return _mm256_and_si256(_mm256_srli_epi32(a, shift), _mm256_set1_epi32(mask));
+  }
   // The low bytes of the first n.
   static void store_bytes(void* p, Reg r, std::int64_t n) {
     const __m256i pick = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,

@@ -94,6 +94,17 @@ struct I32 {
   static Reg mul(Reg a, Reg b) { return _mm512_mullo_epi32(a, b); }
   static F32::Reg to_float(Reg a) { return _mm512_cvtepi32_ps(a); }
   static Reg round(F32::Reg a) { return _mm512_cvtps_epi32(a); }
+  // The first n bytes at p, the rest zero.
+  template <bool kSigned>
+  static Reg load_bytes(const void* p, std::int64_t n) {
+    const __m128i bytes = _mm_maskz_loadu_epi8(F32::first(n), p);
+    return kSigned ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
+  }
+  // Bits [shift, shift + bits) of elements that are not negative.
+  static Reg field(Reg a, int shift, std::int32_t mask) {
+    return _mm512_and_si512(_mm512_srli_epi32(a, static_cast<unsigned>(shift)),
+                            _mm512_set1_epi32(mask));
+  }
   // The low bytes of the first n.
   static void store_bytes(void* p, Reg r, std::int64_t n) {
     _mm512_mask_cvtepi32_storeu_epi8(p, F32::first(n), r);
