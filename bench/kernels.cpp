@@ -159,8 +159,15 @@ int main(int argc, char** argv) {
   const char* filter = argc > 1 ? argv[1] : nullptr;
   for (const Isa isa : kIsas) {
     if (!isa_supported(isa)) continue;
-    for (const Sizes s : {Sizes{128, 768, 768}, {128, 4096, 4096}, {128, 3072, 768}, {128, 768, 3072}, {16, 768, 768},
-                          {1, 768, 768}, {3136, 64, 576}, {196, 256, 1024}, {49, 512, 4608}}) {
+    for (const Sizes s : {Sizes{128, 768, 768},
+                          {128, 4096, 4096},
+                          {128, 3072, 768},
+                          {128, 768, 3072},
+                          {16, 768, 768},
+                          {1, 768, 768},
+                          {3136, 64, 576},
+                          {196, 256, 1024},
+                          {49, 512, 4608}}) {
       bench_igemm(filter, isa, s);
     }
     for (const std::int64_t m : {1, 2, 4, 8, 12, 16, 24, 32, 128}) {

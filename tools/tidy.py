@@ -100,7 +100,8 @@ BANS = (
         "src/ops/schema.cpp",  # tables that are never destroyed
         "src/cpu/registry.cpp",
         "src/base/thread_pool.cpp",  # threads of a process that forked
-        unless=r"\bstatic\b.*= \*?new\b",  # never destroyed, so that late threads may use it
+        # Never destroyed, so that late threads may use it; or owned at once (private constructors).
+        unless=r"\bstatic\b.*= \*?new\b|_ptr<.*>\s*\w*\(new\b",
     ),
     ban(r"\busing\s+namespace\s+std\b", "name what you use"),
     ban(r"#\s*include\s*<(iostream|regex)>", "too heavy a header; use fmt and the log sink"),

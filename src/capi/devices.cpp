@@ -154,7 +154,8 @@ OrtStatus* GetSharedAllocator(OrtEnv*, const OrtMemoryInfo* mem_info,
                               OrtAllocator** allocator) noexcept {
   return guarded("GetSharedAllocator", [&]() -> Status {
     SDX_TRY(require(mem_info, "mem_info"));
-    *allocator = mem_info->device_type == OrtMemoryInfoDeviceType_CPU ? default_allocator() : nullptr;
+    *allocator =
+        mem_info->device_type == OrtMemoryInfoDeviceType_CPU ? default_allocator() : nullptr;
     return {};
   });
 }

@@ -84,7 +84,8 @@ OrtStatus* CreateSessionFromArray(const OrtEnv* env, const void* model_data,
         const auto found = chosen.entries.find(key);
         return found == chosen.entries.end() ? std::string() : found->second;
       };
-      chosen.read.external_data_folder = entry("session.model_external_initializers_file_folder_path");
+      chosen.read.external_data_folder =
+          entry("session.model_external_initializers_file_folder_path");
       chosen.read.borrow_bytes = entry("session.use_ort_model_bytes_directly") == "1";
       const auto* bytes = static_cast<const std::byte*>(model_data);
       return Session::load_bytes(env->environment, {bytes, model_data_length}, std::move(chosen));

@@ -127,9 +127,11 @@ class ConvNhwcKernel final : public NodeKernel {
     if (!sizes.ok()) return 0;
     const kernels::ConvShape shape = kernel_shape(*sizes);
     if (is_depthwise(shape)) {
-      return packed_ != nullptr ? 0 : static_cast<std::size_t>(shape.in_channels * shape.taps()) * 4;
+      return packed_ != nullptr ? 0
+                                : static_cast<std::size_t>(shape.in_channels * shape.taps()) * 4;
     }
-    return static_cast<std::size_t>(thread_count_) * thread_scratch_bytes(kernels::plan_conv(shape));
+    return static_cast<std::size_t>(thread_count_) *
+           thread_scratch_bytes(kernels::plan_conv(shape));
   }
 
   Status run(KernelContext& context) const override {

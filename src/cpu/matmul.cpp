@@ -60,7 +60,8 @@ Product make_product(const Shape& a, const Shape& b, Transposed transposed) {
   product.b_strides = batch_strides(b, rank);
   product.b_is_shared = std::all_of(product.b_strides.begin(), product.b_strides.end(),
                                     [](Dim stride) { return stride == 0; });
-  const bool a_is_dense = a.rank() >= 2 && a.element_count() == product.batch_count() * product.m * product.k;
+  const bool a_is_dense =
+      a.rank() >= 2 && a.element_count() == product.batch_count() * product.m * product.k;
   if (product.b_is_shared && a_is_dense && !transposed.a && rank > 0) {
     // All batches use one B: their rows follow each other.
     product.m *= product.batch_count();
@@ -215,7 +216,8 @@ class MatMulKernel final : public NodeKernel {
     }
     const kernels::IgemmTable& table = kernels::igemm_table();
     const std::int64_t panels = kernels::igemm_panels(table, args.n);
-    const bool by_rows = args.packed_b != nullptr && args.m > args.n && args.m >= 8 * table.tile_rows;
+    const bool by_rows =
+        args.packed_b != nullptr && args.m > args.n && args.m >= 8 * table.tile_rows;
     const std::int64_t unit = by_rows ? table.tile_rows : table.tile_columns;
     const std::int64_t length = by_rows ? args.m : args.n;
     const std::int64_t units = by_rows ? (args.m + unit - 1) / unit : panels;

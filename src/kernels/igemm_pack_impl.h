@@ -168,7 +168,8 @@ void pack_panels(const IgemmSource& source, std::int64_t column, std::int64_t co
   if (source.column_stride == 1) return pack_rows<V, kFormat>(source, column, columns, packed);
   [[maybe_unused]] const bool in_order = source.depth_stride == 1 &&
                         (source.taps == 1 || source.tap_stride == source.depth);
-  [[maybe_unused]] const bool taps_inside = source.tap_stride == 1 && source.depth_stride == source.taps;
+  [[maybe_unused]] const bool taps_inside =
+      source.tap_stride == 1 && source.depth_stride == source.taps;
   for (std::int64_t j = 0; j < columns; j += kTile) {
     const std::int64_t left = columns - j < kTile ? columns - j : kTile;
     const std::int64_t width = left > V::kLanes ? kTile : V::kLanes;

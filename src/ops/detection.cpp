@@ -266,9 +266,10 @@ void sample_bin(const RoiGrid<Real>& grid, std::int64_t ph, std::int64_t pw, con
                                                            static_cast<Real>(grid.rows)) *
                                   grid.bin_height;
     for (std::int64_t k = 0; k < grid.columns; ++k) {
-      const Real across = grid.left + (static_cast<Real>(pw) + (static_cast<Real>(k) + Real(0.5)) /
-                                                                   static_cast<Real>(grid.columns)) *
-                                          grid.bin_width;
+      const Real across =
+          grid.left + (static_cast<Real>(pw) +
+                       (static_cast<Real>(k) + Real(0.5)) / static_cast<Real>(grid.columns)) *
+                          grid.bin_width;
       corners.push_back(corners_at(y, across, x.dim(2), x.dim(3)));
     }
   }

@@ -129,7 +129,8 @@ class ConvFuser {
     absorb(id, next);
     Attributes& attributes = graph_.node(id).attributes;
     attributes.set("activation", activation->name);
-    if (!activation->parameters.empty()) attributes.set("activation_params", activation->parameters);
+    if (!activation->parameters.empty())
+      attributes.set("activation_params", activation->parameters);
   }
 
   Graph& graph_;

@@ -158,9 +158,10 @@ static Status finish_loading(Model model, Session::Impl& session) {
   if (session.options.is_profiling) session.profiler = std::make_unique<TraceProfiler>();
   SDX_TRY(prepare_model(model, session.options));
   session.describe(model);
-  session.pool = session.options.use_shared_pool
-                     ? session.environment->shared_pool()
-                     : std::make_shared<ThreadPool>(ThreadPoolOptions{session.options.thread_count});
+  session.pool =
+      session.options.use_shared_pool
+          ? session.environment->shared_pool()
+          : std::make_shared<ThreadPool>(ThreadPoolOptions{session.options.thread_count});
   SDX_ASSIGN(session.compiled, compile_model(model, *session.environment, session.options,
                                              session.pool->thread_count()));
   session.keep_alive = std::move(model.keep_alive);

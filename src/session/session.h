@@ -95,7 +95,8 @@ class Session {
 
   /// Runs the model on named inputs. `outputs[i]` belongs to `output_names[i]`; one that holds a
   /// tensor of the right type and shape is written into, others are filled.
-  /// Errors   InvalidArgument for a name, type or shape that does not fit, saying what was expected;
+  /// Errors   InvalidArgument for a name, type or shape that does not fit, saying what was
+  /// expected;
   ///          what the nodes refuse, naming the node; Cancelled.
   Status run(std::span<const std::string_view> input_names, std::span<const Datum> inputs,
              std::span<const std::string_view> output_names, std::span<Datum> outputs,

@@ -61,7 +61,8 @@ Status compare_tensors(const Tensor& actual, const Tensor& expected, Tolerance t
     const auto a = actual.values<std::string>();
     const auto e = expected.values<std::string>();
     for (std::size_t i = 0; i < e.size(); ++i) {
-      if (a[i] != e[i]) return failure(Code::Runtime, "element {} is '{}', not '{}'", i, a[i], e[i]);
+      if (a[i] != e[i])
+        return failure(Code::Runtime, "element {} is '{}', not '{}'", i, a[i], e[i]);
     }
     return {};
   }

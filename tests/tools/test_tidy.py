@@ -79,6 +79,7 @@ ALLOWED = [
     ("src/ir/a.cpp", "struct A { A(const A&) = delete; int thrown = 0; };"),
     ("src/ir/a.cpp", "auto* f(void* p) { return new (p) int; }"),
     ("src/ir/a.cpp", "Holder& f() { static Holder* h = new Holder; return *h; }"),
+    ("src/ir/a.cpp", "std::unique_ptr<A> a(new A); auto b = std::unique_ptr<A>(new A);"),
     ("src/ir/a.cpp", "void f(Loop& loop) { loop.exit(); loop->abort(); }"),
     ("src/onnx/a.cpp", "#include <protozero/pbf_reader.hpp>"),
     ("src/onnx/a.cpp", "void f() { try { g(); } catch (const protozero::exception&) {} }"),
