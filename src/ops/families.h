@@ -37,6 +37,12 @@ std::span<const OpSchema> quantized_matmul_schemas();
 std::span<const OpSchema> channels_last_schemas();
 std::span<const OpSchema> fused_matmul_schemas();
 std::span<const OpSchema> sequence_schemas();
+std::span<const OpSchema> arg_reduce_schemas();
+std::span<const OpSchema> cumulative_schemas();
+std::span<const OpSchema> random_schemas();
+std::span<const OpSchema> signal_window_schemas();
+std::span<const OpSchema> loss_schemas();
+std::span<const OpSchema> training_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -70,6 +76,12 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     channels_last_schemas,
     fused_matmul_schemas,
     sequence_schemas,
+    arg_reduce_schemas,
+    cumulative_schemas,
+    random_schemas,
+    signal_window_schemas,
+    loss_schemas,
+    training_schemas,
 };
 
 }  // namespace sardonyx
