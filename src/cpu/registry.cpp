@@ -13,8 +13,10 @@ namespace {
 constexpr std::span<const KernelRow> (*kFamilies[])() = {
     control_flow_kernels,
     conv_kernels,
+    elementwise_kernels,
     matmul_kernels,
     pool_kernels,
+    row_kernels,
     transpose_kernels,
 };
 

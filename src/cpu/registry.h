@@ -9,8 +9,10 @@ namespace sardonyx {
 /// Rows of one family; each is defined in the file of that name (registry.cpp lists them).
 std::span<const KernelRow> control_flow_kernels();
 std::span<const KernelRow> conv_kernels();
+std::span<const KernelRow> elementwise_kernels();
 std::span<const KernelRow> matmul_kernels();
 std::span<const KernelRow> pool_kernels();
+std::span<const KernelRow> row_kernels();
 std::span<const KernelRow> transpose_kernels();
 
 /// What serves a node: a kernel and the facts that planning may use about it.
