@@ -13,6 +13,7 @@
 #include "kernels/gemm.h"
 #include "kernels/igemm.h"
 #include "kernels/int8_gemm.h"
+#include "kernels/nbits_gemm.h"
 
 using namespace sardonyx;
 using namespace sardonyx::kernels;
@@ -153,6 +154,22 @@ void bench_int8(const char* filter, Isa isa, Sizes s, int range, bool packed, In
          static_cast<double>(s.n * s.k));
 }
 
+void bench_nbits(const char* filter, Isa isa, Sizes s, int bits, bool int8) {
+  const std::string kind = "nbits" + std::to_string(bits) + (int8 ? " int8" : " f32");
+  const std::string name = label(isa, kind.c_str(), s.m, s.n, s.k);
+  if (!wanted(filter, name)) return;
+  Buffer<float> a(s.m * s.k), c(s.m * s.n), scales(s.n * s.k / 32);
+  Buffer<std::uint8_t> b(s.n * s.k * bits / 8);
+  NbitsArgs args;
+  args.m = s.m, args.n = s.n, args.k = s.k, args.bits = bits, args.int8_activations = int8;
+  args.a = a.get(), args.a_stride = s.k, args.b = b.get(), args.scales = scales.get();
+  args.c = c.get(), args.c_stride = s.n;
+  Buffer<std::byte> scratch(static_cast<std::int64_t>(nbits_gemm_scratch_bytes(args, isa)));
+  const double seconds = fastest([&] { nbits_gemm(args, scratch.get(), isa); });
+  report(name, seconds, 2.0 * static_cast<double>(s.m * s.n * s.k),
+         static_cast<double>(s.n * s.k * bits / 8));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -183,6 +200,11 @@ int main(int argc, char** argv) {
       bench_int8(filter, isa, s, 127, true, Int8Output::U8);
       bench_int8(filter, isa, s, 127, true, Int8Output::F32);
       bench_int8(filter, isa, s, 127, false, Int8Output::U8);
+    }
+    for (const std::int64_t m : {1, 4, 8, 16, 128}) {
+      bench_nbits(filter, isa, {m, 4096, 4096}, 4, false);
+      bench_nbits(filter, isa, {m, 4096, 4096}, 4, true);
+      bench_nbits(filter, isa, {m, 4096, 4096}, 8, true);
     }
   }
   return 0;

@@ -21,7 +21,7 @@ struct Quantization {
 /// Conversions between float32 and 8-bit integers with one scale and zero point.
 ///
 /// Shapes   dense; any count. y may not overlap x.
-/// Numbers  quantize: saturate(round_half_to_even(x / scale) + zero), a division as ONNX says; a NaN
+/// Numbers  quantize: saturate(round_half_to_even(x / scale) + zero), a true division; a NaN
 ///          gives the least value. dequantize: (x - zero) * scale.
 /// Cost     one pass; no allocation; one thread.
 /// Errors   none.
