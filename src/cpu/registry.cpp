@@ -14,8 +14,10 @@ constexpr std::span<const KernelRow> (*kFamilies[])() = {
     control_flow_kernels,
     conv_kernels,
     elementwise_kernels,
+    int8_matmul_kernels,
     matmul_kernels,
     pool_kernels,
+    quantize_kernels,
     row_kernels,
     transpose_kernels,
 };

@@ -10,8 +10,10 @@ namespace sardonyx {
 std::span<const KernelRow> control_flow_kernels();
 std::span<const KernelRow> conv_kernels();
 std::span<const KernelRow> elementwise_kernels();
+std::span<const KernelRow> int8_matmul_kernels();
 std::span<const KernelRow> matmul_kernels();
 std::span<const KernelRow> pool_kernels();
+std::span<const KernelRow> quantize_kernels();
 std::span<const KernelRow> row_kernels();
 std::span<const KernelRow> transpose_kernels();
 

@@ -18,6 +18,8 @@ Status fold_constants(Graph& graph, const PassOptions& options);
 Status fuse_silu(Graph& graph, const PassOptions& options);
 /// Adds the sum with a tensor of the same shape and the activation after it to a convolution.
 Status fuse_conv(Graph& graph, const PassOptions& options);
+/// MatMulInteger with the scaling after it as one node.
+Status fuse_integer_matmul(Graph& graph, const PassOptions& options);
 /// Puts channels last around 2-D convolutions, with transposes where the layouts meet.
 Status use_channels_last(Graph& graph, const PassOptions& options);
 

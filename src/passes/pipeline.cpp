@@ -18,6 +18,7 @@ constexpr std::array kCommonPasses = {
 constexpr std::array kProviderPasses = {
     Pass{"fuse_silu", 0, fuse_silu},
     Pass{"fuse_conv", 0, fuse_conv},
+    Pass{"fuse_integer_matmul", 0, fuse_integer_matmul},
     Pass{"use_channels_last", 0, use_channels_last},
     Pass{"remove_no_ops", 0, remove_no_ops},
     Pass{"remove_dead_nodes", 0, remove_dead_nodes},
