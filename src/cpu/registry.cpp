@@ -18,6 +18,7 @@ constexpr std::span<const KernelRow> (*kFamilies[])() = {
     matmul_kernels,
     pool_kernels,
     quantize_kernels,
+    recurrent_kernels,
     row_kernels,
     transpose_kernels,
 };

@@ -14,6 +14,7 @@ std::span<const KernelRow> int8_matmul_kernels();
 std::span<const KernelRow> matmul_kernels();
 std::span<const KernelRow> pool_kernels();
 std::span<const KernelRow> quantize_kernels();
+std::span<const KernelRow> recurrent_kernels();
 std::span<const KernelRow> row_kernels();
 std::span<const KernelRow> transpose_kernels();
 
