@@ -113,10 +113,8 @@ Result<std::string> encode_map(const Map& map) {
   }
   Sequence values;
   values.element = Type::tensor(map.values.dtype());
-  const bool is_string = map.values.dtype() == DType::String;
-  const std::size_t bytes = is_string
-                                ? sizeof(std::string)
-                                : static_cast<std::size_t>(dtype_bits(map.values.dtype())) / 8;
+  // Scalars of a map take whole bytes.
+  const std::size_t bytes = *dtype_bytes(map.values.dtype(), 1);
   for (std::int64_t i = 0; i < map.values.element_count(); ++i) {
     values.items.emplace_back(Tensor::view(map.values.dtype(), Shape{},
                                            map.values.data() + static_cast<std::size_t>(i) * bytes,

@@ -30,8 +30,8 @@ class TemporaryFolder {
 };
 
 inline std::string write_text(const std::string& path, std::string_view text) {
-  std::ofstream(path, std::ios::binary)
-      .write(text.data(), static_cast<std::streamsize>(text.size()));
+  std::ofstream file(path, std::ios::binary);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
   return path;
 }
 

@@ -250,9 +250,9 @@ TEST_CASE("names inside a subgraph hide those around it") {
 }
 
 TEST_CASE("a subgraph may return a value of the graph around it") {
-  const std::string graph =
-      input("x") + input("c") +
-      node("If", {"c"}, {"y"}, "", graph_attribute("then_branch", output("x"))) + output("y");
+  const std::string branching =
+      node("If", {"c"}, {"y"}, "", graph_attribute("then_branch", output("x")));
+  const std::string graph = input("x") + input("c") + branching + output("y");
   const auto result = read(model(graph));
   REQUIRE_MESSAGE(result.ok(), result.status().to_string());
   const Graph& branch = subgraph_of(result->graph, 0, "then_branch");

@@ -14,8 +14,8 @@ namespace {
 std::string rich_model() {
   const std::string weight =
       initializer(tensor("w", DType::Float32, {2}, raw_data(raw<float>({1, 2})))) +
-      initializer(
-          tensor("i", DType::Int8, {3}, field(tensor_field::kInt32Data, varints({1, 2, 3})))) +
+      initializer(tensor("i", DType::Int8, {3},
+                         field(tensor_field::kInt32Data, varints({1, 2, 3})))) +
       initializer(tensor("s", DType::String, {1}, field(tensor_field::kStringData, "abc")));
   const std::string sparse = field(
       graph_field::kSparseInitializer,
@@ -30,14 +30,14 @@ std::string rich_model() {
           field(function_field::kInput, "p") + field(function_field::kOutput, "q") +
           field(function_field::kOpsetImport, integer(opset_field::kVersion, 17)) +
           field(function_field::kNode, node_body("Neg", {"p"}, {"q"})));
-  const std::string graph = field(graph_field::kName, "g") +
-                            input("x", Type::sequence(Type::tensor(DType::Float32, Shape{1, 2}))) +
-                            weight + sparse +
-                            node("If", {"x"}, {"y"}, "n",
-                                 graph_attribute("then_branch", branch) +
-                                     attribute("axes", AttributeType::Ints,
-                                               field(attribute_field::kInts, varints({1, -1})))) +
-                            output("y") + entry(graph_field::kMetadata, "k", "v");
+  const std::string graph =
+      field(graph_field::kName, "g") +
+      input("x", Type::sequence(Type::tensor(DType::Float32, Shape{1, 2}))) + weight + sparse +
+      node("If", {"x"}, {"y"}, "n",
+           graph_attribute("then_branch", branch) +
+               attribute("axes", AttributeType::Ints,
+                         field(attribute_field::kInts, varints({1, -1})))) +
+      output("y") + entry(graph_field::kMetadata, "k", "v");
   return model(graph, opset("", 20) + opset("local", 1) + function);
 }
 
