@@ -5,7 +5,11 @@
 
 namespace sardonyx::capi {
 
+// The C interface numbers its element types as ONNX does, but for the last three.
 Result<DType> to_dtype(ONNXTensorElementDataType type) {
+  if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT2) return DType::UInt2;
+  if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT2) return DType::Int2;
+  if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0) return DType::Float8E8M0;
   const auto dtype = dtype_from_onnx(static_cast<std::int64_t>(type));
   if (!dtype || *dtype == DType::Undefined) {
     return failure(Code::InvalidArgument, "element type {} is not known", static_cast<int>(type));
@@ -14,7 +18,14 @@ Result<DType> to_dtype(ONNXTensorElementDataType type) {
 }
 
 ONNXTensorElementDataType to_ort(DType dtype) {
-  return static_cast<ONNXTensorElementDataType>(dtype);
+  switch (dtype) {
+    case DType::UInt2: return ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT2;
+    case DType::Int2: return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT2;
+    case DType::Float8E8M0: return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0;
+    case DType::Float6E2M3:
+    case DType::Float6E3M2: return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+    default: return static_cast<ONNXTensorElementDataType>(dtype);
+  }
 }
 
 Result<Shape> to_shape(const int64_t* dims, size_t count) {
