@@ -224,6 +224,9 @@ class InferenceSession:
                 chosen = {**{name: settings for name in names}, **chosen}
         native = self._options._apply(rows)
         environment.apply_logger(native)
+        if self._model_bytes is not None and _native.is_own_library():
+            # The bytes stay as long as the session does, so that it need not copy them.
+            native.add_config("session.use_ort_model_bytes_directly", "1")
         live = self._given._live
         live.append(native)
         try:

@@ -336,6 +336,29 @@ void bind_sparse(nb::module_& module) {
   module.def("sparse_format", &sparse_format);
 }
 
+// How values are made from arrays, shapes, addresses and DLPack.
+void bind_makers(nb::class_<Value>& type) {
+  type.def_static("ortvalue_from_numpy", &from_numpy, nb::arg("numpy_obj"),
+                  nb::arg("device_type") = "cpu", nb::arg("device_id") = 0,
+                  nb::arg("vendor_id") = -1,
+                  "A tensor over an array's memory, or a copy of it on another device.")
+      .def_static("ortvalue_from_numpy_with_onnx_type", &from_numpy_as, nb::arg("data"),
+                  nb::arg("onnx_element_type"),
+                  "A tensor that reads an array's bytes as another type of the same size.")
+      .def_static("ortvalue_from_shape_and_type", &from_shape, nb::arg("shape"),
+                  nb::arg("element_type"), nb::arg("device_type") = "cpu",
+                  nb::arg("device_id") = 0, nb::arg("vendor_id") = -1,
+                  nb::arg("memory_info") = nb::none(),
+                  "A tensor with memory of its own whose content is not set; the type is a numpy\n"
+                  "dtype or a number of onnx.TensorProto.DataType.")
+      .def_static("_from_address", [](size_t address, const std::vector<int64_t>& shape,
+                                      nb::object element) {
+        return from_address(cpu_memory(), address, shape, element_from(element));
+      })
+      .def_static("from_dlpack", &from_dlpack, nb::arg("data"),
+                  "A tensor over the memory of any object with __dlpack__, or of a capsule.");
+}
+
 constexpr const char* kValueDoc =
     "A value as the runtime holds it: a tensor, a sequence, a map or nothing.\n\n"
     "Feed it to run_with_ort_values or an IOBinding to keep data where it is between runs.\n"
@@ -359,8 +382,9 @@ nb::object take_python(ValueHandle value) {
 }
 
 void bind_values(nb::module_& module) {
-  nb::class_<Value>(module, "OrtValue", kValueDoc, nb::dynamic_attr())
-      .def("data_type", &data_type, "Type as ONNX writes it: 'tensor(float)', 'seq(...)', ...")
+  nb::class_<Value> type(module, "OrtValue", kValueDoc, nb::dynamic_attr());
+  bind_makers(type);
+  type.def("data_type", &data_type, "Type as ONNX writes it: 'tensor(float)', 'seq(...)', ...")
       .def("device_name", &device_name, "Where the data is: 'cpu', 'gpu', 'npu'.")
       .def("element_type", [](const Value& self) { return onnx_number(describe(self).element); },
            "Element type of a tensor as the number that onnx.TensorProto.DataType gives it.")
@@ -397,25 +421,6 @@ void bind_values(nb::module_& module) {
       .def("_keep", [](Value& self, nb::object owner) {
              self.owner = nb::make_tuple(self.owner.is_valid() ? self.owner : nb::none(), owner);
            })
-      .def_static("ortvalue_from_numpy", &from_numpy, nb::arg("numpy_obj"),
-                  nb::arg("device_type") = "cpu", nb::arg("device_id") = 0,
-                  nb::arg("vendor_id") = -1,
-                  "A tensor over an array's memory, or a copy of it on another device.")
-      .def_static("ortvalue_from_numpy_with_onnx_type", &from_numpy_as, nb::arg("data"),
-                  nb::arg("onnx_element_type"),
-                  "A tensor that reads an array's bytes as another type of the same size.")
-      .def_static("ortvalue_from_shape_and_type", &from_shape, nb::arg("shape"),
-                  nb::arg("element_type"), nb::arg("device_type") = "cpu",
-                  nb::arg("device_id") = 0, nb::arg("vendor_id") = -1,
-                  nb::arg("memory_info") = nb::none(),
-                  "A tensor with memory of its own whose content is not set; the type is a numpy\n"
-                  "dtype or a number of onnx.TensorProto.DataType.")
-      .def_static("_from_address", [](size_t address, const std::vector<int64_t>& shape,
-                                      nb::object element) {
-        return from_address(cpu_memory(), address, shape, element_from(element));
-      })
-      .def_static("from_dlpack", &from_dlpack, nb::arg("data"),
-                  "A tensor over the memory of any object with __dlpack__, or of a capsule.")
       .def("__dlpack__", [](nb::handle self, nb::kwargs) { return to_dlpack(self); },
            "The tensor as a DLPack capsule over the same memory.")
       .def("__dlpack_device__", [](const Value& self) {

@@ -307,13 +307,13 @@ OrtStatus* CreateValue(const OrtValue* const* in, size_t value_count, ONNXType v
           cpu_memory_info()};
       return {};
     }
-    if (value_type != ONNX_TYPE_SEQUENCE || value_count == 0) {
-      return failure(Code::InvalidArgument,
-                     "values can be made as sequences of at least one item, or as maps");
+    if (value_type != ONNX_TYPE_SEQUENCE) {
+      return failure(Code::InvalidArgument, "values can be made as sequences or as maps");
     }
     auto sequence = std::make_shared<Sequence>();
     for (size_t i = 0; i < value_count; ++i) sequence->items.push_back(in[i]->datum);
-    sequence->element = sequence->items.front().type();
+    // A sequence without items gets the type of the input that it is fed to.
+    if (value_count != 0) sequence->element = sequence->items.front().type();
     sequence->element.shape.reset();
     *out = new OrtValue{Datum(std::shared_ptr<const Sequence>(std::move(sequence))),
                         cpu_memory_info()};

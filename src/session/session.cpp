@@ -92,11 +92,52 @@ void Session::Impl::describe(const Model& model) {
   for (std::size_t i = 0; i < outputs.size(); ++i) output_index.emplace(outputs[i].name, i);
 }
 
+namespace {
+
+/// Is the datum of the type, the items of sequences included? Shapes are not compared.
+bool is_of(const Type& type, const Datum& datum) {
+  if (type.kind == Type::Kind::Unknown) return true;
+  if (type.kind == Type::Kind::Optional) {
+    return !datum.has_value() || type.element == nullptr || is_of(*type.element, datum);
+  }
+  if (const Tensor* tensor = datum.tensor()) {
+    return type.is_tensor() && tensor->dtype() == type.dtype;
+  }
+  if (const Sequence* sequence = datum.sequence()) {
+    if (type.kind != Type::Kind::Sequence) return false;
+    if (type.element == nullptr) return true;
+    for (const Datum& item : sequence->items) {
+      if (!is_of(*type.element, item)) return false;
+    }
+    return true;
+  }
+  if (const Map* map = datum.map()) {
+    if (type.kind != Type::Kind::Map || map->keys.dtype() != type.dtype) return false;
+    return type.element == nullptr || map->values.dtype() == type.element->dtype;
+  }
+  const SparseTensor* sparse = datum.sparse();
+  return sparse != nullptr && type.kind == Type::Kind::SparseTensor &&
+         sparse->values.dtype() == type.dtype;
+}
+
+/// The datum; a sequence without items takes the type that is declared for it.
+Datum typed(const Type& type, const Datum& datum) {
+  const Sequence* sequence = datum.sequence();
+  if (sequence == nullptr || !sequence->items.empty()) return datum;
+  const Type& wanted =
+      type.kind == Type::Kind::Optional && type.element != nullptr ? *type.element : type;
+  if (wanted.kind != Type::Kind::Sequence || wanted.element == nullptr) return datum;
+  auto made = std::make_shared<Sequence>();
+  made->element = *wanted.element;
+  return Datum(std::shared_ptr<const Sequence>(std::move(made)));
+}
+
+}  // namespace
+
 Status Session::Impl::check_feed(const SessionValue& expected, const Datum& fed) const {
   const Tensor* tensor = fed.tensor();
   if (!expected.type.is_tensor()) {
-    const bool is_optional = expected.type.kind == Type::Kind::Optional;
-    if (tensor == nullptr || is_optional || expected.type.kind == Type::Kind::Unknown) return {};
+    if (is_of(expected.type, fed)) return {};
     return failure(Code::InvalidArgument, "input '{}' should be {}, but a {} was fed",
                    expected.name, expected.type.to_string(), fed.type().to_string());
   }
@@ -220,7 +261,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
                      join(names_of(impl.inputs), ", "));
     }
     SDX_TRY(impl.check_feed(impl.all_inputs[found->second], inputs[i]));
-    feeds.data()[found->second] = inputs[i];
+    feeds.data()[found->second] = typed(impl.all_inputs[found->second].type, inputs[i]);
   }
   for (std::size_t i = 0; i < impl.all_inputs.size(); ++i) {
     if (feeds.data()[i].has_value()) continue;

@@ -7,6 +7,8 @@ from models import TensorProto, node, value
 
 from onnx import helper
 
+from sardonyx import errors
+
 A = np.array([1, 2], np.float32)
 B = np.array([3], np.float32)
 
@@ -25,6 +27,30 @@ def test_a_sequence_is_a_list_of_arrays(session_of):
     assert session.get_inputs()[0].type == "seq(tensor(float))"
     (result,) = session.run(None, {"s": [A, B], "x": A})
     assert [item.tolist() for item in result] == [[1, 2], [3], [1, 2]]
+
+
+def test_a_sequence_may_be_empty(session_of):
+    model = models.model_of(
+        [node("SequenceInsert", ["s", "x"], ["t"])],
+        [sequence_input("s"), value("x", TensorProto.FLOAT, [None])],
+        [sequence_input("t")],
+    )
+    (result,) = session_of(model).run(None, {"s": [], "x": A})
+    assert [item.tolist() for item in result] == [[1, 2]]
+
+
+def test_the_items_of_a_sequence_are_checked(session_of):
+    model = models.model_of(
+        [node("SequenceAt", ["s", "i"], ["t"])],
+        [sequence_input("s"), value("i", TensorProto.INT64, [])],
+        [value("t", TensorProto.FLOAT, [None])],
+    )
+    session = session_of(model)
+    assert session.run(None, {"s": [A, B], "i": 1})[0].tolist() == [3]
+    with pytest.raises(errors.Error, match="float"):
+        session.run(None, {"s": [A.astype(np.int8)], "i": 0})
+    with pytest.raises(errors.Error, match="float"):
+        session.run(None, {"s": [A, B.astype(np.int8)], "i": 1})
 
 
 def test_a_sequence_wants_a_list(session_of):

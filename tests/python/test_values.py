@@ -184,4 +184,4 @@ def test_the_package_says_which_interface_it_has():
     assert sardonyx.get_version_string() == "1.32.0"
     assert sardonyx.get_device() == "CPU"
     assert "CPUExecutionProvider" in sardonyx.get_all_providers()
-    assert "build type" in sardonyx.get_build_info()
+    assert "git-branch" in sardonyx.get_build_info()
