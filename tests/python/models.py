@@ -1,7 +1,6 @@
 """Small models for the tests of the Python package."""
 
 import numpy as np
-
 from onnx import TensorProto, helper, numpy_helper
 
 __all__ = [

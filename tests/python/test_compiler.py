@@ -2,11 +2,10 @@
 
 import models
 import numpy as np
+import onnx
 import pytest
 import sardonyx
 from sardonyx import ModelCompiler, OrtCompileApiFlags, SessionOptions, errors
-
-import onnx
 
 WEIGHTS = np.arange(300 * 4, dtype=np.float32).reshape(300, 4)
 X = np.ones((2, 300), np.float32)

@@ -4,9 +4,7 @@ import models
 import numpy as np
 import pytest
 from models import TensorProto, node, value
-
 from onnx import helper
-
 from sardonyx import errors
 
 A = np.array([1, 2], np.float32)

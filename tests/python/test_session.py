@@ -12,11 +12,10 @@ from pathlib import Path
 
 import models
 import numpy as np
+import onnx
 import pytest
 import sardonyx
 from sardonyx import errors
-
-import onnx
 
 CPU = "CPUExecutionProvider"
 X = np.array([[1, -2, 3]], np.float32)
