@@ -10,7 +10,9 @@ namespace sardonyx {
 std::span<const KernelRow> control_flow_kernels();
 std::span<const KernelRow> conv_kernels();
 std::span<const KernelRow> elementwise_kernels();
+std::span<const KernelRow> int8_conv_kernels();
 std::span<const KernelRow> int8_matmul_kernels();
+std::span<const KernelRow> matmul_nbits_kernels();
 std::span<const KernelRow> matmul_kernels();
 std::span<const KernelRow> pool_kernels();
 std::span<const KernelRow> quantize_kernels();
