@@ -11,9 +11,11 @@ namespace sardonyx {
 
 namespace {
 
-/// Transformed weights may take this much, or this share of all weights if that is more.
-constexpr std::size_t kPacked_bytes_least = std::size_t{64} << 20;
-constexpr double kPacked_share = 0.12;
+/// Float products may pack this much, or this share of all weights if that is more.
+constexpr std::size_t kSpare_bytes_least = std::size_t{48} << 20;
+constexpr double kSpare_share = 0.1;
+/// Everything together may take as much as the weights themselves, or this if that is more.
+constexpr std::size_t kNeeded_bytes_least = std::size_t{128} << 20;
 
 std::size_t constant_bytes(const Graph& graph) {
   std::size_t total = 0;
@@ -62,9 +64,10 @@ class CpuProvider final : public Provider {
   Result<std::unique_ptr<Compiled>> compile(Graph graph,
                                             const CompileOptions& options) const override {
     SDX_TRY(run_passes(PassStage::Provider, graph, PassOptions{}));
-    const auto share = static_cast<std::size_t>(static_cast<double>(constant_bytes(graph)) *
-                                                kPacked_share);
-    PackedWeights weights(*weights_, std::max(kPacked_bytes_least, share));
+    const std::size_t total_bytes = constant_bytes(graph);
+    const auto share = static_cast<std::size_t>(static_cast<double>(total_bytes) * kSpare_share);
+    PackedWeights weights(*weights_, {std::max(kSpare_bytes_least, share),
+                                      std::max(kNeeded_bytes_least, total_bytes)});
     SDX_ASSIGN(Program program, lower(graph, weights, options.thread_count));
     return std::unique_ptr<Compiled>(
         std::make_unique<CpuCompiled>(std::move(graph), std::move(weights), std::move(program)));

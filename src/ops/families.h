@@ -36,6 +36,7 @@ std::span<const OpSchema> nbits_schemas();
 std::span<const OpSchema> quantized_matmul_schemas();
 std::span<const OpSchema> channels_last_schemas();
 std::span<const OpSchema> fused_matmul_schemas();
+std::span<const OpSchema> quantized_conv_schemas();
 std::span<const OpSchema> sequence_schemas();
 std::span<const OpSchema> arg_reduce_schemas();
 std::span<const OpSchema> cumulative_schemas();
@@ -75,6 +76,7 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     quantized_matmul_schemas,
     channels_last_schemas,
     fused_matmul_schemas,
+    quantized_conv_schemas,
     sequence_schemas,
     arg_reduce_schemas,
     cumulative_schemas,

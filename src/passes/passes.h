@@ -20,6 +20,8 @@ Status fuse_silu(Graph& graph, const PassOptions& options);
 Status fuse_conv(Graph& graph, const PassOptions& options);
 /// MatMulInteger with the scaling after it as one node.
 Status fuse_integer_matmul(Graph& graph, const PassOptions& options);
+/// Convolutions between DequantizeLinear and QuantizeLinear as convolutions of integers.
+Status fuse_quantized_conv(Graph& graph, const PassOptions& options);
 /// Puts channels last around 2-D convolutions, with transposes where the layouts meet.
 Status use_channels_last(Graph& graph, const PassOptions& options);
 

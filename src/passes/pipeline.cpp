@@ -16,6 +16,7 @@ constexpr std::array kCommonPasses = {
 };
 
 constexpr std::array kProviderPasses = {
+    Pass{"fuse_quantized_conv", 0, fuse_quantized_conv},
     Pass{"fuse_silu", 0, fuse_silu},
     Pass{"fuse_conv", 0, fuse_conv},
     Pass{"fuse_integer_matmul", 0, fuse_integer_matmul},

@@ -111,6 +111,7 @@ class LayoutRewriter {
       if (node.op_type == "QuickGelu") convert_elementwise(id);
       return;
     }
+    if (node.domain == "ai.sardonyx" && node.op_type == "QLinearConv") convert_integer_conv(id);
     if (!node.domain.empty()) return;
     const std::string& name = node.op_type;
     if (name == "Conv") return convert_conv(id);
@@ -119,6 +120,7 @@ class LayoutRewriter {
       return convert_window(id);
     }
     if (is_one_of(kElementwise, name)) return convert_elementwise(id);
+    if (name == "QuantizeLinear" || name == "DequantizeLinear") return convert_quantization(id);
     if (name == "Concat") return convert_concat(id);
     if (name == "Split") return convert_split(id);
     if (name == "Softmax" || name == "LogSoftmax") return convert_axis(id);
@@ -139,6 +141,29 @@ class LayoutRewriter {
       if (!is_float_image(last.inputs[3])) return;
       last.inputs[3] = to_last(last.inputs[3]);
     }
+    replace(id, std::move(last));
+  }
+
+  void convert_integer_conv(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (!is_image(node.inputs[0]) || !is_image(node.outputs[0])) return;
+    Node last = node;
+    last.attributes.set("channels_last", std::int64_t{1});
+    last.inputs[0] = to_last(last.inputs[0]);
+    replace(id, std::move(last));
+  }
+
+  /// A conversion with one scale for all elements.
+  void convert_quantization(NodeId id) {
+    const Node& node = graph_.node(id);
+    const auto& scale = graph_.value(node.inputs[1]).type.shape;
+    if (!has_twin(node.inputs[0]) || !is_image(node.outputs[0])) return;
+    if (!scale || scale->element_count() != 1 || node.attributes.get_int("block_size", 0) != 0) {
+      return;
+    }
+    Node last = node;
+    last.attributes.erase("axis");
+    last.inputs[0] = to_last(last.inputs[0]);
     replace(id, std::move(last));
   }
 

@@ -1,0 +1,140 @@
+#include <optional>
+
+#include "passes/passes.h"
+
+namespace sardonyx {
+
+namespace {
+
+bool is_8_bit(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8; }
+
+/// DequantizeLinear, Conv, Relu and QuantizeLinear, as quantisers write them around each
+/// convolution, become one on integers.
+class QuantizedConvFuser {
+ public:
+  explicit QuantizedConvFuser(Graph& graph) : graph_(graph) {}
+
+  Status run() {
+    SDX_ASSIGN(const std::vector<NodeId> order, graph_.topological_order());
+    for (const NodeId id : order) {
+      if (is_op(id, "Conv")) fuse(id);
+    }
+    return {};
+  }
+
+ private:
+  bool is_op(NodeId id, std::string_view name) const {
+    return id != kNoNode && !graph_.node(id).is_removed && graph_.node(id).op_type == name &&
+           graph_.node(id).domain.empty();
+  }
+
+  /// The DequantizeLinear that makes the value, if it is of 8 bits.
+  const Node* dequantized(ValueId id) const {
+    if (id == kNoValue || !is_op(graph_.value(id).producer, "DequantizeLinear")) return nullptr;
+    const Node& node = graph_.node(graph_.value(id).producer);
+    return node.attributes.get_int("block_size", 0) == 0 ? &node : nullptr;
+  }
+
+  const Tensor* constant(ValueId id) const {
+    if (id == kNoValue) return nullptr;
+    const auto& value = graph_.value(id).constant;
+    return value ? &*value : nullptr;
+  }
+
+  std::optional<std::int64_t> count_of(ValueId id) const {
+    const auto& shape = graph_.value(id).type.shape;
+    return shape && shape->is_static() ? shape->element_count() : std::nullopt;
+  }
+
+  bool has_one_scale(const Node& node) const {
+    return count_of(node.inputs[1]) == 1 &&
+           graph_.value(node.inputs[1]).type.dtype == DType::Float32;
+  }
+
+  static ValueId input(const Node& node, std::size_t i) {
+    return i < node.inputs.size() ? node.inputs[i] : kNoValue;
+  }
+
+  void fuse(NodeId id) {
+    const Node& conv = graph_.node(id);
+    const Node* x = dequantized(conv.inputs[0]);
+    const Node* w = dequantized(conv.inputs[1]);
+    if (x == nullptr || w == nullptr || !has_one_scale(*x)) return;
+    const Tensor* weight = constant(w->inputs[0]);
+    if (weight == nullptr || !is_8_bit(weight->dtype()) || weight->rank() < 3) return;
+    if (!is_8_bit(graph_.value(x->inputs[0]).type.dtype)) return;
+    const auto scales = count_of(w->inputs[1]);
+    const bool per_channel = scales == weight->dim(0) && w->attributes.get_int("axis", 1) == 0;
+    if (scales != 1 && !per_channel) return;
+    NodeId last = graph_.sole_consumer(conv.outputs[0]);
+    bool has_relu = false;
+    if (is_op(last, "Relu")) {
+      has_relu = true;
+      last = graph_.sole_consumer(graph_.node(last).outputs[0]);
+    }
+    if (!is_op(last, "QuantizeLinear")) return;
+    const Node& quantize = graph_.node(last);
+    const bool is_plain = has_one_scale(quantize) && input(quantize, 2) != kNoValue &&
+                          is_8_bit(graph_.value(quantize.inputs[2]).type.dtype);
+    if (!is_plain) return;
+    const auto bias = integer_bias(conv, *x, *w);
+    if (!bias) return;
+    replace(id, last, *x, *w, *bias, has_relu);
+  }
+
+  /// The bias in units of the product's scale: as the model has it, or made of a float constant.
+  std::optional<ValueId> integer_bias(const Node& conv, const Node& x, const Node& w) {
+    const ValueId bias = input(conv, 2);
+    if (bias == kNoValue) return kNoValue;
+    const Node* node = dequantized(bias);
+    if (node == nullptr) return std::nullopt;
+    const Tensor* values = constant(node->inputs[0]);
+    const Tensor* scale = constant(node->inputs[1]);
+    const Tensor* x_scale = constant(x.inputs[1]);
+    const Tensor* w_scale = constant(w.inputs[1]);
+    const bool is_there = values != nullptr && scale != nullptr && x_scale != nullptr &&
+                          w_scale != nullptr && values->dtype() == DType::Int32;
+    if (!is_there) return std::nullopt;
+    const auto own = scale->values<float>();
+    const auto weights = w_scale->values<float>();
+    if (own.size() != 1 && own.size() != weights.size()) return std::nullopt;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const float expected = x_scale->values<float>()[0] * weights[i];
+      const float found = own[own.size() == 1 ? 0 : i];
+      if (!(found >= expected * (1 - 1e-5F) && found <= expected * (1 + 1e-5F))) {
+        return std::nullopt;
+      }
+    }
+    return node->inputs[0];
+  }
+
+  void replace(NodeId id, NodeId last, const Node& x, const Node& w, ValueId bias, bool has_relu) {
+    const Node conv = graph_.node(id);
+    const Node quantize = graph_.node(last);
+    Node fused;
+    fused.domain = "ai.sardonyx";
+    fused.op_type = "QLinearConv";
+    fused.opset = 1;
+    fused.name = conv.name;
+    fused.attributes = conv.attributes;
+    if (has_relu) fused.attributes.set("activation", std::string("Relu"));
+    fused.inputs = {x.inputs[0], x.inputs[1],        input(x, 2),        w.inputs[0], w.inputs[1],
+                    input(w, 2), quantize.inputs[1], quantize.inputs[2], bias};
+    fused.outputs = quantize.outputs;
+    NodeId next = graph_.sole_consumer(conv.outputs[0]);
+    graph_.remove_node(last);
+    if (has_relu) graph_.remove_node(next);
+    graph_.remove_node(id);
+    graph_.add_node(std::move(fused));
+  }
+
+  Graph& graph_;
+};
+
+}  // namespace
+
+Status fuse_quantized_conv(Graph& graph, const PassOptions&) {
+  return for_each_graph(graph, [](Graph& part) { return QuantizedConvFuser(part).run(); });
+}
+
+}  // namespace sardonyx
