@@ -24,17 +24,39 @@ void fix_dimensions(Model& model, const SessionOptions& options) {
   }
 }
 
-Status densify_initializers(Graph& graph) {
+/// A file of a few bytes can declare a sparse tensor of any dense size.
+constexpr std::size_t kDensifiedBytesMax = std::size_t{256} << 20;
+
+Status densify_initializer(Graph& graph, ValueId id, std::size_t& budget_bytes) {
+  const Value& value = graph.value(id);
+  const SparseTensor& sparse = *value.sparse_constant;
+  const auto count = sparse.shape.element_count();
+  const auto bytes = count ? dtype_bytes(sparse.values.dtype(), *count) : std::nullopt;
+  if (!bytes || *bytes > budget_bytes) {
+    return failure(Code::Unsupported,
+                   "sparse initializer '{}' of shape {} expands to more than the {} bytes that "
+                   "sparse initializers may take together",
+                   value.name, sparse.shape.to_string(), kDensifiedBytesMax);
+  }
+  budget_bytes -= *bytes;
+  auto dense = densify(sparse);
+  if (!dense.ok()) {
+    return std::move(dense).take_status().with("expanding sparse initializer '" + value.name + "'");
+  }
+  graph.set_constant(id, std::move(dense).value());
+  graph.value(id).sparse_constant = nullptr;
+  return {};
+}
+
+Status densify_initializers(Graph& graph, std::size_t& budget_bytes) {
   for (ValueId id = 0; id < graph.value_count(); ++id) {
-    Value& value = graph.value(id);
-    if (value.sparse_constant == nullptr || value.constant) continue;
-    auto dense = densify(*value.sparse_constant);
-    if (!dense.ok()) {
-      return std::move(dense).take_status().with("expanding sparse initializer '" + value.name +
-                                                 "'");
+    if (graph.value(id).sparse_constant == nullptr || graph.value(id).constant) continue;
+    SDX_TRY(densify_initializer(graph, id, budget_bytes));
+  }
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    for (Graph* subgraph : subgraphs(graph.node(id))) {
+      SDX_TRY(densify_initializers(*subgraph, budget_bytes));
     }
-    graph.set_constant(id, std::move(dense).value());
-    value.sparse_constant = nullptr;
   }
   return {};
 }
@@ -53,7 +75,8 @@ PassOptions pass_options(const SessionOptions& options) {
 
 Status prepare_model(Model& model, const SessionOptions& options) {
   SDX_TRY(inline_functions(model));
-  SDX_TRY(densify_initializers(model.graph));
+  std::size_t budget_bytes = kDensifiedBytesMax;
+  SDX_TRY(densify_initializers(model.graph, budget_bytes));
   fix_dimensions(model, options);
   SDX_TRY(infer_types(model.graph));
   SDX_TRY(run_passes(PassStage::Common, model.graph, pass_options(options)));
