@@ -6,6 +6,10 @@
 #include "kernels/int8_gemm_impl.h"
 #include "kernels/simd_generic.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace sardonyx::kernels {
 
 #if defined(__x86_64__)
@@ -84,7 +88,25 @@ std::int64_t padded_steps(std::int64_t taps, std::int64_t depth) {
 // Four rows next to each other in k, `columns` columns next to each other in memory.
 void interleave_rows(const std::uint8_t* const (&rows)[4], std::int64_t columns, std::uint8_t flip,
                      std::uint8_t* to) {
-  for (std::int64_t j = 0; j < columns; ++j) {
+  std::int64_t j = 0;
+#if defined(__SSE2__)
+  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
+  const auto load = [&](int i) {
+    const auto* from = reinterpret_cast<const __m128i*>(rows[i] + j);
+    return _mm_xor_si128(_mm_loadu_si128(from), flips);
+  };
+  for (; j + 16 <= columns; j += 16) {
+    const __m128i r[4] = {load(0), load(1), load(2), load(3)};
+    const __m128i pairs[4] = {_mm_unpacklo_epi8(r[0], r[1]), _mm_unpacklo_epi8(r[2], r[3]),
+                              _mm_unpackhi_epi8(r[0], r[1]), _mm_unpackhi_epi8(r[2], r[3])};
+    auto* out = reinterpret_cast<__m128i*>(to + 4 * j);
+    _mm_storeu_si128(out, _mm_unpacklo_epi16(pairs[0], pairs[1]));
+    _mm_storeu_si128(out + 1, _mm_unpackhi_epi16(pairs[0], pairs[1]));
+    _mm_storeu_si128(out + 2, _mm_unpacklo_epi16(pairs[2], pairs[3]));
+    _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(pairs[2], pairs[3]));
+  }
+#endif
+  for (; j < columns; ++j) {
     for (int i = 0; i < 4; ++i) to[4 * j + i] = rows[i][j] ^ flip;
   }
 }
@@ -100,7 +122,19 @@ void pack_panel(const Int8Source& source, std::int64_t column, std::int64_t colu
       if (rows < 4 || columns < width) std::memset(to, 0, width * 4);
       if (rows == 4 && source.column_stride == 1) {
         const std::int64_t step = source.depth_stride;
+        // Rows to come: their pages are not what the processor guesses.
+        for (int i = 16; i < 20; ++i) __builtin_prefetch(from + i * step);
         interleave_rows({from, from + step, from + 2 * step, from + 3 * step}, columns, flip, to);
+        continue;
+      }
+      if (rows == 4 && source.depth_stride == 1) {
+        const std::uint32_t flips = flip * 0x01010101U;
+        for (std::int64_t j = 0; j < columns; ++j) {
+          std::uint32_t word;
+          std::memcpy(&word, from + j * source.column_stride, 4);
+          word ^= flips;
+          std::memcpy(to + 4 * j, &word, 4);
+        }
         continue;
       }
       for (std::int64_t j = 0; j < columns; ++j) {

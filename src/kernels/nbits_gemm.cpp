@@ -63,7 +63,8 @@ std::int64_t place_rows(const NbitsArgs& args, Isa isa, std::byte* scratch, Nbit
   if (use_int8(args, isa)) {
     rows.a8_scales = reinterpret_cast<float*>(scratch + sum_bytes);
     rows.a8 = reinterpret_cast<std::int8_t*>(scratch + 2 * sum_bytes);
-    return 2 * sum_bytes + round_up(padded, 64);
+    rows.a8_stride = round_up(blocks * args.block, 64);
+    return 2 * sum_bytes + args.m * rows.a8_stride;
   }
   rows.a = reinterpret_cast<float*>(scratch + sum_bytes);
   return sum_bytes + round_up(padded * 4, 64);

@@ -55,8 +55,9 @@ void nbits_dequantize(const NbitsArgs& args, std::int64_t first, std::int64_t ro
 /// Few rows of A as the kernels want them; sums have `sum_stride` floats a row, zero past the end.
 struct NbitsRows {
   float* a = nullptr;  // [rows][blocks * block], rearranged
-  std::int8_t* a8 = nullptr;
-  float* a8_scales = nullptr;  // [rows][blocks]
+  std::int8_t* a8 = nullptr;  // [rows][a8_stride]
+  std::int64_t a8_stride = 0;
+  float* a8_scales = nullptr;  // as sums
   float* sums = nullptr;       // of the elements of a block
   std::int64_t sum_stride = 0;
 };

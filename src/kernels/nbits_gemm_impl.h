@@ -4,6 +4,10 @@
 
 #include "kernels/nbits_gemm.h"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 // Block-quantized products as templates over S, which has the vector types F32 and I32 of an
 // instruction set. Only kernel sources include this.
 namespace sardonyx::kernels {
@@ -156,7 +160,18 @@ struct NbitsKernels {
     if (bits == 8) {
       for (std::int64_t i = 0; i < bytes; ++i) to[i] = q[i];
     } else if (bits == 4) {
-      for (std::int64_t i = 0; i < bytes; ++i) {
+      std::int64_t i = 0;
+#if defined(__AVX2__)
+      for (; i + 16 <= bytes; i += 16) {
+        const __m128i both = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q + i));
+        const __m128i low = _mm_and_si128(both, _mm_set1_epi8(15));
+        const __m128i high = _mm_and_si128(_mm_srli_epi16(both, 4), _mm_set1_epi8(15));
+        auto* out = reinterpret_cast<__m128i*>(to + 2 * i);
+        _mm_storeu_si128(out, _mm_unpacklo_epi8(low, high));
+        _mm_storeu_si128(out + 1, _mm_unpackhi_epi8(low, high));
+      }
+#endif
+      for (; i < bytes; ++i) {
         to[2 * i] = q[i] & 15U;
         to[2 * i + 1] = static_cast<std::uint8_t>(q[i] >> 4);
       }
@@ -182,13 +197,19 @@ struct NbitsKernels {
         alignas(64) float scales[kStretch], zeros[kStretch];
         parameters(args, column + j, first, count, 0, scales, zeros);
         for (std::int64_t b = 0; b < count; ++b, k += args.block) {
-          std::uint8_t q[256];
+          alignas(64) std::uint8_t q[256];
           unpack(args.b + ((column + j) * blocks + first + b) * bytes, bytes, args.bits, q);
           const Reg scale = F32::set(scales[b]);
           const Reg zero = F32::set(zeros[b]);
-          for (std::int64_t e = 0; e < args.block && k + e < depth; e += kLanes) {
+          const std::int64_t size = depth - k < args.block ? depth - k : args.block;
+          std::int64_t e = 0;
+          for (; e + kLanes <= size; e += kLanes) {
             const auto x = I32::to_float(I32::template load_bytes<false>(q + e, kLanes));
-            F32::store_n(y + k + e, F32::mul(F32::sub(x, zero), scale), depth - k - e);
+            F32::store(y + k + e, F32::mul(F32::sub(x, zero), scale));
+          }
+          if (e < size) {
+            const auto x = I32::to_float(I32::template load_bytes<false>(q + e, kLanes));
+            F32::store_n(y + k + e, F32::mul(F32::sub(x, zero), scale), size - e);
           }
         }
       }
@@ -207,13 +228,15 @@ struct NbitsInt8Kernels : NbitsKernels<S> {
   using Base::kLanes;
   using Base::kStretch;
 
-  /// A rounded to int8 by block. Of 32 elements those of even index come first if they are 4 bits.
+  /// A rounded to int8 by block. Of P::kChunk elements those of even index come first if they are
+  /// 4 bits. Rows are padded to whole chunks.
   static void prepare(const NbitsArgs& args, const NbitsRows& rows) {
+    constexpr std::int64_t kChunk = P::kChunk;
     const std::int64_t blocks = Base::blocks_of(args);
-    const std::int64_t padded = blocks * args.block;
     for (std::int64_t row = 0; row < args.m; ++row) {
       const float* a = args.a + row * args.a_stride;
-      std::int8_t* to = rows.a8 + row * padded;
+      std::int8_t* to = rows.a8 + row * rows.a8_stride;
+      for (std::int64_t e = blocks * args.block; e < rows.a8_stride; ++e) to[e] = 0;
       for (std::int64_t b = 0; b < rows.sum_stride; ++b) {
         rows.sums[row * rows.sum_stride + b] = rows.a8_scales[row * rows.sum_stride + b] = 0;
       }
@@ -232,8 +255,11 @@ struct NbitsInt8Kernels : NbitsKernels<S> {
           const float value = e < count ? a[first + e] * inverse : 0;
           // What int8 cannot hold (a NaN, an infinity) becomes 0.
           const auto rounded = static_cast<std::int8_t>(_mm_cvtss_si32(_mm_set_ss(value)));
-          const std::int64_t at = args.bits == 4 ? e / 32 * 32 + e % 2 * 16 + e % 32 / 2 : e;
-          to[first + at] = rounded;
+          std::int64_t at = first + e;
+          if (args.bits == 4) {
+            at = at / kChunk * kChunk + at % 2 * (kChunk / 2) + at % kChunk / 2;
+          }
+          to[at] = rounded;
           sum += rounded;
         }
         rows.a8_scales[row * rows.sum_stride + b] = most / 127;
@@ -254,14 +280,30 @@ struct NbitsInt8Kernels : NbitsKernels<S> {
     }
   }
 
+  /// Scales of a column by those of the rows; and what its zero points take from the sums.
+  template <int kBits, int kRows>
+  static void scale_products(const NbitsArgs& args, const NbitsRows& rows, std::int64_t row,
+                             std::int64_t column, std::int64_t first, std::int64_t count,
+                             float (&products)[kRows][kStretch],
+                             typename F32::Reg (&zero_sums)[kRows]) {
+    alignas(64) float scales[kStretch], zeros[kStretch];
+    Base::parameters(args, column, first, count, kBits == 8 ? P::kShift : 0, scales, zeros);
+    for (std::int64_t b = 0; b < count; b += kLanes) {
+      const auto scale = F32::load(scales + b);
+      const auto zero = F32::mul(scale, F32::load(zeros + b));
+      for (int i = 0; i < kRows; ++i) {
+        const std::int64_t at = (row + i) * rows.sum_stride + first + b;
+        F32::store(products[i] + b, F32::mul(scale, F32::load(rows.a8_scales + at)));
+        zero_sums[i] = F32::fma(zero, F32::load(rows.sums + at), zero_sums[i]);
+      }
+    }
+  }
+
   template <int kBits, int kRows>
   static void few_rows(const NbitsArgs& args, const NbitsRows& rows, std::int64_t row) {
     constexpr std::int64_t kChunkBytes = 4 * kBits;
     const std::int64_t blocks = Base::blocks_of(args);
-    const std::int64_t padded = blocks * args.block;
     const std::int64_t chunks = args.block / 32;
-    const float* a_sums = rows.sums + row * rows.sum_stride;
-    const float* a_scales = rows.a8_scales + row * rows.sum_stride;
     const std::uint8_t* q = args.b;
     for (std::int64_t column = 0; column < args.n; ++column) {
       __m256 sums[kRows];
@@ -269,18 +311,9 @@ struct NbitsInt8Kernels : NbitsKernels<S> {
       for (int i = 0; i < kRows; ++i) sums[i] = _mm256_setzero_ps(), zero_sums[i] = F32::set(0);
       for (std::int64_t first = 0; first < blocks; first += kStretch) {
         const std::int64_t count = blocks - first < kStretch ? blocks - first : kStretch;
-        alignas(64) float scales[kStretch], zeros[kStretch], products[kRows][kStretch];
-        Base::parameters(args, column, first, count, kBits == 8 ? P::kShift : 0, scales, zeros);
-        for (std::int64_t b = 0; b < count; b += kLanes) {
-          const auto scale = F32::load(scales + b);
-          const auto zero = F32::mul(scale, F32::load(zeros + b));
-          for (int i = 0; i < kRows; ++i) {
-            const std::int64_t at = i * rows.sum_stride + first + b;
-            F32::store(products[i] + b, F32::mul(scale, F32::load(a_scales + at)));
-            zero_sums[i] = F32::fma(zero, F32::load(a_sums + at), zero_sums[i]);
-          }
-        }
-        const std::int8_t* a = rows.a8 + row * padded + first * args.block;
+        alignas(64) float products[kRows][kStretch];
+        scale_products<kBits, kRows>(args, rows, row, column, first, count, products, zero_sums);
+        const std::int8_t* a = rows.a8 + row * rows.a8_stride + first * args.block;
         for (std::int64_t b = 0; b < count; ++b) {
           __m256i dots[kRows];
 #pragma GCC unroll 4
@@ -289,7 +322,7 @@ struct NbitsInt8Kernels : NbitsKernels<S> {
             const __m256i qs = load_q<kBits>(q);
 #pragma GCC unroll 4
             for (int i = 0; i < kRows; ++i) {
-              const auto* from = reinterpret_cast<const __m256i*>(a + i * padded);
+              const auto* from = reinterpret_cast<const __m256i*>(a + i * rows.a8_stride);
               dots[i] = P::template dot<kBits>(dots[i], qs, _mm256_loadu_si256(from));
             }
           }
@@ -312,22 +345,25 @@ struct NbitsInt8Kernels : NbitsKernels<S> {
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
   }
 
-  template <int kBits>
-  static void few_of(const NbitsArgs& args, const NbitsRows& rows) {
-    std::int64_t row = 0;
-    for (; row + 4 <= args.m; row += 4) few_rows<kBits, 4>(args, rows, row);
-    switch (args.m - row) {
-      case 3: return few_rows<kBits, 3>(args, rows, row);
-      case 2: return few_rows<kBits, 2>(args, rows, row);
-      case 1: return few_rows<kBits, 1>(args, rows, row);
-      default: return;
-    }
-  }
-
-  static void few(const NbitsArgs& args, const NbitsRows& rows) {
-    args.bits == 4 ? few_of<4>(args, rows) : few_of<8>(args, rows);
-  }
 };
+
+/// Kernels::few_rows<bits, count> for rows in groups of at most four.
+template <class Kernels, int kBits>
+void nbits_by_rows(const NbitsArgs& args, const NbitsRows& rows) {
+  std::int64_t row = 0;
+  for (; row + 4 <= args.m; row += 4) Kernels::template few_rows<kBits, 4>(args, rows, row);
+  switch (args.m - row) {
+    case 3: return Kernels::template few_rows<kBits, 3>(args, rows, row);
+    case 2: return Kernels::template few_rows<kBits, 2>(args, rows, row);
+    case 1: return Kernels::template few_rows<kBits, 1>(args, rows, row);
+    default: return;
+  }
+}
+
+template <class Kernels>
+void nbits_few_int8(const NbitsArgs& args, const NbitsRows& rows) {
+  args.bits == 4 ? nbits_by_rows<Kernels, 4>(args, rows) : nbits_by_rows<Kernels, 8>(args, rows);
+}
 
 #endif
 

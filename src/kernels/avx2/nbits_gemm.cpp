@@ -15,6 +15,7 @@ struct Simd {
 
 struct Multiply {
   static constexpr float kShift = 128;
+  static constexpr std::int64_t kChunk = 32;
 
   // Up to 15 by 127 twice fits int16. Bytes up to 255 do not: they are shifted to -128..127, and
   // their magnitudes, up to 128, multiply A with their signs.
@@ -37,7 +38,8 @@ using Ints = NbitsInt8Kernels<Simd, Multiply>;
 }  // namespace
 
 extern const NbitsTable kNbits;
-const NbitsTable kNbits = {Isa::Avx2,     8,         32, Floats::prepare, Floats::few,
-                           Ints::prepare, Ints::few, Floats::dequantize};
+const NbitsTable kNbits = {Isa::Avx2,     8,           32,
+                           Floats::prepare, Floats::few, Ints::prepare,
+                           nbits_few_int8<Ints>, Floats::dequantize};
 
 }  // namespace sardonyx::kernels::avx2

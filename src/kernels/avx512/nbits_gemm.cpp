@@ -13,22 +13,113 @@ struct Simd {
   using I32 = avx512::I32;
 };
 
-struct Multiply {
+struct Layout {
   static constexpr float kShift = 0;
-
-  template <int kBits>
-  static __m256i dot(__m256i sum, __m256i q, __m256i a) {
-    return _mm256_dpbusd_epi32(sum, q, a);
-  }
+  static constexpr std::int64_t kChunk = 64;
 };
 
 using Floats = NbitsKernels<Simd>;
-using Ints = NbitsInt8Kernels<Simd, Multiply>;
+
+/// Integer sums per block, 64 elements at a time: of two blocks if they have 32.
+struct Ints : NbitsInt8Kernels<Simd, Layout> {
+  using Base = NbitsInt8Kernels<Simd, Layout>;
+  using Base::kStretch;
+
+  template <int kBits>
+  static __m512i load_q(const std::uint8_t* q, std::int64_t bytes) {
+    if constexpr (kBits == 8) {
+      const __mmask64 mask = bytes >= 64 ? ~0ULL : (1ULL << bytes) - 1;
+      return _mm512_maskz_loadu_epi8(mask, q);
+    } else {
+      const __mmask32 mask = bytes >= 32 ? ~0U : (1U << bytes) - 1;
+      const __m256i packed = _mm256_maskz_loadu_epi8(mask, q);
+      const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(packed),
+                                              _mm256_srli_epi16(packed, 4), 1);
+      return _mm512_and_si512(both, _mm512_set1_epi8(15));
+    }
+  }
+
+  /// Blocks of 32: the scales of two go to the lanes of the block they belong to.
+  template <int kBits, int kRows>
+  static void pairs(const std::uint8_t* q, const std::int8_t* a, std::int64_t a_stride,
+                    std::int64_t count, const float (&products)[kRows][kStretch],
+                    __m512 (&sums)[kRows]) {
+    constexpr std::int64_t kBytes = 8 * kBits;
+    const __m512i lanes =
+        kBits == 8 ? _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
+                   : _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
+    for (std::int64_t b = 0; b < count; b += 2, q += kBytes, a += 64) {
+      const __m512i qs = load_q<kBits>(q, (count - b) * kBytes / 2);
+#pragma GCC unroll 4
+      for (int i = 0; i < kRows; ++i) {
+        const __m512i dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), qs,
+                                                 _mm512_loadu_si512(a + i * a_stride));
+        double pair;
+        __builtin_memcpy(&pair, &products[i][b], 8);
+        const __m512 scales = _mm512_permutexvar_ps(lanes, _mm512_castpd_ps(_mm512_set1_pd(pair)));
+        sums[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots), scales, sums[i]);
+      }
+    }
+  }
+
+  /// Blocks of 64 or more.
+  template <int kBits, int kRows>
+  static void singles(const std::uint8_t* q, const std::int8_t* a, std::int64_t a_stride,
+                      std::int64_t count, std::int64_t chunks,
+                      const float (&products)[kRows][kStretch], __m512 (&sums)[kRows]) {
+    constexpr std::int64_t kBytes = 8 * kBits;
+    for (std::int64_t b = 0; b < count; ++b) {
+      __m512i dots[kRows];
+#pragma GCC unroll 4
+      for (int i = 0; i < kRows; ++i) dots[i] = _mm512_setzero_si512();
+      for (std::int64_t chunk = 0; chunk < chunks; ++chunk, q += kBytes, a += 64) {
+        const __m512i qs = load_q<kBits>(q, kBytes);
+#pragma GCC unroll 4
+        for (int i = 0; i < kRows; ++i) {
+          dots[i] = _mm512_dpbusd_epi32(dots[i], qs, _mm512_loadu_si512(a + i * a_stride));
+        }
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < kRows; ++i) {
+        const __m512 scale = _mm512_set1_ps(products[i][b]);
+        sums[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[i]), scale, sums[i]);
+      }
+    }
+  }
+
+  template <int kBits, int kRows>
+  static void few_rows(const NbitsArgs& args, const NbitsRows& rows, std::int64_t row) {
+    const std::int64_t blocks = Base::blocks_of(args);
+    const std::int64_t bytes = args.block * kBits / 8;
+    for (std::int64_t column = 0; column < args.n; ++column) {
+      __m512 sums[kRows], zero_sums[kRows];
+      for (int i = 0; i < kRows; ++i) sums[i] = zero_sums[i] = _mm512_setzero_ps();
+      for (std::int64_t first = 0; first < blocks; first += kStretch) {
+        const std::int64_t count = blocks - first < kStretch ? blocks - first : kStretch;
+        alignas(64) float products[kRows][kStretch];
+        Base::scale_products<kBits, kRows>(args, rows, row, column, first, count, products,
+                                           zero_sums);
+        const std::int8_t* a = rows.a8 + row * rows.a8_stride + first * args.block;
+        const std::uint8_t* q = args.b + (column * blocks + first) * bytes;
+        if (args.block == 32) {
+          pairs<kBits, kRows>(q, a, rows.a8_stride, count, products, sums);
+        } else {
+          singles<kBits, kRows>(q, a, rows.a8_stride, count, args.block / 64, products, sums);
+        }
+      }
+      for (int i = 0; i < kRows; ++i) {
+        args.c[(row + i) * args.c_stride + column] =
+            _mm512_reduce_add_ps(sums[i]) - _mm512_reduce_add_ps(zero_sums[i]);
+      }
+    }
+  }
+};
 
 }  // namespace
 
 extern const NbitsTable kNbits;
-const NbitsTable kNbits = {Isa::Avx512,   16,        32, Floats::prepare, Floats::few,
-                           Ints::prepare, Ints::few, Floats::dequantize};
+const NbitsTable kNbits = {Isa::Avx512,     16,          32,
+                           Floats::prepare, Floats::few, Ints::prepare,
+                           nbits_few_int8<Ints>, Floats::dequantize};
 
 }  // namespace sardonyx::kernels::avx512
