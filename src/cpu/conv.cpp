@@ -5,7 +5,6 @@
 #include "cpu/packed_weights.h"
 #include "cpu/registry.h"
 #include "kernels/conv.h"
-#include "kernels/conv_transpose.h"
 #include "kernels/depthwise.h"
 #include "ops/convolve.h"
 
@@ -298,73 +297,11 @@ Result<std::unique_ptr<Kernel>> create_nchw(const KernelRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<ConvNchwKernel>(request, *activation));
 }
 
-/// Transposed convolution with channels last.
-class ConvTransposeKernel final : public NodeKernel {
- public:
-  explicit ConvTransposeKernel(const KernelRequest& request)
-      : NodeKernel(request), thread_count_(request.thread_count()) {}
-
-  std::size_t scratch_bytes(std::span<const Type* const> types,
-                            std::span<const Type>) const override {
-    const auto sizes = conv_transpose_sizes(
-        attributes(), channels_first_shape(*types[0]->shape), *types[1]->shape);
-    if (!sizes.ok()) return 0;
-    return static_cast<std::size_t>(thread_count_) *
-           each_bytes(kernels::plan_conv_transpose(kernel_shape(*sizes)));
-  }
-
-  Status run(KernelContext& context) const override {
-    SDX_ASSIGN(const ConvSizes sizes,
-               conv_transpose_sizes(attributes(), channels_first_shape(context.input(0).shape()),
-                                    context.input(1).shape()));
-    const kernels::ConvShape shape = kernel_shape(sizes);
-    if (context.output(0).element_count() == 0) return {};
-    const kernels::ConvTransposePlan plan = kernels::plan_conv_transpose(shape);
-    kernels::ConvTransposeArgs args;
-    args.x = floats(context, 0);
-    args.x_stride = shape.in_channels;
-    args.source = floats(context, 1);
-    args.bias = floats(context, 2);
-    args.y = context.output(0).mutable_values<float>().data();
-    args.y_stride = shape.out_channels;
-    const std::size_t each = each_bytes(plan);
-    // Weights are packed panel by panel: units of one panel stay together.
-    const double flops = 2.0 * static_cast<double>(shape.batch * shape.in_pixels() * shape.taps()) *
-                         static_cast<double>(shape.in_channels * shape.group_out());
-    const bool by_panels = plan.panels >= 2 * thread_count_;
-    const std::int64_t units = by_panels ? plan.panels : plan.units;
-    context.pool().parallel_for(
-        units, grain_for(units, flops), [&](std::int64_t begin, std::int64_t end) {
-          std::byte* scratch =
-              context.scratch + each * static_cast<std::size_t>(ThreadPool::thread_index());
-          if (by_panels) {
-            kernels::conv_transpose_nhwc(plan, args, 0, plan.units, begin, end, scratch);
-          } else {
-            kernels::conv_transpose_nhwc(plan, args, begin, end, 0, plan.panels, scratch);
-          }
-        });
-    return {};
-  }
-
- private:
-  static std::size_t each_bytes(const kernels::ConvTransposePlan& plan) {
-    return static_cast<std::size_t>((plan.source_scratch_bytes + 63) / 64 * 64);
-  }
-
-  int thread_count_;
-};
-
-Result<std::unique_ptr<Kernel>> create_transpose(const KernelRequest& request) {
-  if (!is_float_conv(request)) return std::unique_ptr<Kernel>();
-  return std::unique_ptr<Kernel>(std::make_unique<ConvTransposeKernel>(request));
-}
-
 constexpr KernelRow kRows[] = {
     {"com.microsoft", "NhwcFusedConv", 1, create_nhwc},
     {"com.microsoft", "NhwcConv", 1, create_nhwc},
     {"", "Conv", 1, create_nchw},
     {"com.microsoft", "FusedConv", 1, create_nchw},
-    {"ai.sardonyx", "ConvTranspose", 1, create_transpose},
 };
 
 }  // namespace

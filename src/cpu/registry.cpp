@@ -12,7 +12,9 @@ namespace {
 /// The one table: every family of kernels. Earlier families are asked first.
 constexpr std::span<const KernelRow> (*kFamilies[])() = {
     control_flow_kernels,
+    concat_kernels,
     conv_kernels,
+    conv_transpose_kernels,
     elementwise_kernels,
     int8_conv_kernels,
     int8_matmul_kernels,

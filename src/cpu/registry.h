@@ -8,7 +8,9 @@ namespace sardonyx {
 
 /// Rows of one family; each is defined in the file of that name (registry.cpp lists them).
 std::span<const KernelRow> control_flow_kernels();
+std::span<const KernelRow> concat_kernels();
 std::span<const KernelRow> conv_kernels();
+std::span<const KernelRow> conv_transpose_kernels();
 std::span<const KernelRow> elementwise_kernels();
 std::span<const KernelRow> int8_conv_kernels();
 std::span<const KernelRow> int8_matmul_kernels();

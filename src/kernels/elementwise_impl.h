@@ -144,16 +144,25 @@ inline float horizontal_max(typename V::Reg v) {
   return best;
 }
 
-/// The largest element, NaN when there is one.
+/// The largest element, NaN when there is one. Four partial results hide the latency.
 template <class V>
 inline float row_max(const float* x, std::int64_t columns) {
-  auto best = V::set(-std::numeric_limits<float>::infinity());
-  const auto take = [&](typename V::Reg v) {
-    best = V::select(V::is_nan(best), best, V::max(best, v));
+  constexpr int kParts = 4;
+  typename V::Reg best[kParts];
+  for (auto& part : best) part = V::set(-std::numeric_limits<float>::infinity());
+  const auto larger = [](typename V::Reg a, typename V::Reg b) {
+    return V::select(V::is_nan(a), a, V::max(a, b));
   };
   std::int64_t i = 0;
-  for (; i + V::kLanes <= columns; i += V::kLanes) take(V::load(x + i));
-  float result = horizontal_max<V>(best);
+  for (; i + kParts * V::kLanes <= columns; i += kParts * V::kLanes) {
+#pragma GCC unroll 4
+    for (int part = 0; part < kParts; ++part) {
+      best[part] = larger(best[part], V::load(x + i + part * V::kLanes));
+    }
+  }
+  for (; i + V::kLanes <= columns; i += V::kLanes) best[0] = larger(best[0], V::load(x + i));
+  float result =
+      horizontal_max<V>(larger(larger(best[0], best[1]), larger(best[2], best[3])));
   for (; i < columns; ++i) {
     if (!(x[i] <= result)) result = result != result ? result : x[i];
   }
@@ -185,12 +194,28 @@ void softmax_run(const float* x, float* y, std::int64_t rows, std::int64_t colum
   for (std::int64_t row = 0; row < rows; ++row, x += columns, y += columns) {
     const float largest = row_max<V>(x, columns);
     const auto shift = V::set(largest);
-    map<V>(x, y, columns, [&](Reg v) {
+    const auto power = [&](Reg v) {
       const auto difference = V::sub(v, shift);
       // A masked element must be exactly 0, however the exponential is clamped.
       return V::select(V::less(difference, V::set(-87.0F)), V::set(0), exp_clamped<V>(difference));
-    });
-    const float sum = row_sum<V>(y, columns, [](Reg v) { return v; });
+    };
+    auto first = V::set(0);
+    auto second = V::set(0);
+    std::int64_t i = 0;
+    for (; i + 2 * V::kLanes <= columns; i += 2 * V::kLanes) {
+      const auto p = power(V::load(x + i));
+      const auto q = power(V::load(x + i + V::kLanes));
+      V::store(y + i, p);
+      V::store(y + i + V::kLanes, q);
+      first = V::add(first, p);
+      second = V::add(second, q);
+    }
+    float sum = V::sum(V::add(first, second));
+    for (; i < columns; i += V::kLanes) {
+      const std::int64_t count = columns - i < V::kLanes ? columns - i : V::kLanes;
+      V::store_n(y + i, power(V::load_n(x + i, count)), count);
+      for (std::int64_t j = i; j < i + count; ++j) sum += y[j];
+    }
     const auto scale = V::set(1 / sum);
     map<V>(y, y, columns, [&](Reg v) { return V::mul(v, scale); });
   }
