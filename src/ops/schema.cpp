@@ -72,6 +72,16 @@ const std::vector<OpSchema>& all_schemas() {
   return *rows;
 }
 
+Status check_opset(std::string_view domain, std::int64_t version) {
+  const bool is_ml = domain == "ai.onnx.ml";
+  if (!domain.empty() && !is_ml) return {};
+  const std::int64_t newest = is_ml ? kOnnxMlOpsetReviewed : kOnnxOpsetReviewed;
+  if (version >= 1 && version <= newest) return {};
+  return failure(Code::Unsupported,
+                 "the model imports opset {} of {}; this build knows versions 1 to {}", version,
+                 is_ml ? "ai.onnx.ml" : "ai.onnx", newest);
+}
+
 Result<const OpSchema*> find_schema(std::string_view domain, std::string_view name,
                                     std::int64_t opset) {
   const auto found = schema_index().find({domain, name});

@@ -73,6 +73,11 @@ struct OpSchema {
 inline constexpr std::int64_t kOnnxOpsetReviewed = 28;
 inline constexpr std::int64_t kOnnxMlOpsetReviewed = 5;
 
+/// Refuses a version of a domain that nobody looked at yet. Unknown domains are refused where an
+/// operator of theirs is used.
+/// Errors   Unsupported, naming domain and numbers.
+Status check_opset(std::string_view domain, std::int64_t version);
+
 /// All rows, family by family.
 const std::vector<OpSchema>& all_schemas();
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "onnx/writer.h"
 #include "ops/infer.h"
+#include "ops/schema.h"
 #include "passes/pipeline.h"
 
 namespace sardonyx {
@@ -74,6 +75,7 @@ PassOptions pass_options(const SessionOptions& options) {
 }  // namespace
 
 Status prepare_model(Model& model, const SessionOptions& options) {
+  for (const auto& [domain, version] : model.opset_imports) SDX_TRY(check_opset(domain, version));
   SDX_TRY(inline_functions(model));
   std::size_t budget_bytes = kDensifiedBytesMax;
   SDX_TRY(densify_initializers(model.graph, budget_bytes));
