@@ -18,6 +18,13 @@ Status fold_constants(Graph& graph, const PassOptions& options);
 Status fuse_silu(Graph& graph, const PassOptions& options);
 /// Adds the sum with a tensor of the same shape and the activation after it to a convolution.
 Status fuse_conv(Graph& graph, const PassOptions& options);
+/// Gelu written out with Erf as one node.
+Status fuse_gelu(Graph& graph, const PassOptions& options);
+/// Layer and root-mean-square normalisation written out as one node, where the scale cannot widen
+/// the result.
+Status fuse_norm(Graph& graph, const PassOptions& options);
+/// MatMul with scaling, bias, sum and activation as one node.
+Status fuse_matmul(Graph& graph, const PassOptions& options);
 /// MatMulInteger with the scaling after it as one node.
 Status fuse_integer_matmul(Graph& graph, const PassOptions& options);
 /// Convolutions between DequantizeLinear and QuantizeLinear as convolutions of integers.

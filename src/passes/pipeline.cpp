@@ -17,8 +17,12 @@ constexpr std::array kCommonPasses = {
 
 constexpr std::array kProviderPasses = {
     Pass{"fuse_quantized_conv", 0, fuse_quantized_conv},
+    Pass{"fuse_gelu", 0, fuse_gelu},
+    Pass{"fuse_norm", 0, fuse_norm},
     Pass{"fuse_silu", 0, fuse_silu},
     Pass{"fuse_conv", 0, fuse_conv},
+    Pass{"remove_dead_nodes", 0, remove_dead_nodes},
+    Pass{"fuse_matmul", 0, fuse_matmul},
     Pass{"fuse_integer_matmul", 0, fuse_integer_matmul},
     Pass{"use_channels_last", 0, use_channels_last},
     Pass{"remove_no_ops", 0, remove_no_ops},
