@@ -44,6 +44,8 @@ std::span<const OpSchema> random_schemas();
 std::span<const OpSchema> signal_window_schemas();
 std::span<const OpSchema> loss_schemas();
 std::span<const OpSchema> training_schemas();
+std::span<const OpSchema> fused_elementwise_schemas();
+std::span<const OpSchema> qlinear_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -84,6 +86,8 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     signal_window_schemas,
     loss_schemas,
     training_schemas,
+    fused_elementwise_schemas,
+    qlinear_schemas,
 };
 
 }  // namespace sardonyx

@@ -168,9 +168,10 @@ int run_cases(const fs::path& root, const std::string& part, bool is_compiled) {
 
 void print_rows() {
   for (const OpSchema& row : all_schemas()) {
-    std::printf("%s\t%s\t%d\t%s\t%s\t%u\n", std::string(row.domain).c_str(),
-                std::string(row.name).c_str(), row.since, row.signature.text, row.attributes,
-                row.flags);
+    const Signature& types = row.signature;
+    std::printf("%s\t%s\t%d\t%s\t%s\t%u\t%x %x %x %x\n", std::string(row.domain).c_str(),
+                std::string(row.name).c_str(), row.since, types.text, row.attributes, row.flags,
+                types.t, types.u, types.v, types.w);
   }
 }
 
