@@ -1,4 +1,5 @@
-// Rates of the convolution kernels on one thread: bench_conv [conv | depthwise].
+// Rates of the convolution kernels on one thread: bench_conv [conv | depthwise |
+// winograd].
 #include <time.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "kernels/conv.h"
 #include "kernels/depthwise.h"
+#include "kernels/winograd.h"
 
 using namespace sardonyx;
 using namespace sardonyx::kernels;
@@ -148,12 +150,38 @@ void conv(Isa isa, const Layer& layer) {
   report("  channels first", isa, seconds, operations(s));
 }
 
+void winograd(Isa isa, const Layer& layer) {
+  const ConvShape s = shape_of(layer);
+  if (!winograd_fits(s)) return;
+  const auto x = filled(s.in_channels * s.in_pixels());
+  const auto w = filled(s.out_channels * s.in_channels * 9);
+  auto y = filled(s.out_channels * s.out_pixels());
+  const WinogradPlan plan = plan_winograd(s, isa);
+  const Bytes packed = aligned(winograd_packed_floats(plan) * 4);
+  const Bytes scratch = aligned(plan.scratch_bytes);
+  pack_winograd_weights(plan, w.data(), 0, plan.panels, static_cast<float*>(packed.get()));
+  ConvArgs args;
+  args.x = x.data();
+  args.x_stride = s.in_channels;
+  args.y = y.data();
+  args.y_stride = s.out_channels;
+  args.packed = static_cast<const float*>(packed.get());
+  args.epilogue.bias = w.data();
+  args.epilogue.activation.kind = ActivationKind::Relu;
+  char name[80];
+  std::snprintf(name, sizeof name, "winograd %ld %ld>%ld", layer.size, layer.in, layer.out);
+  const double seconds = fastest(
+      [&] { conv_winograd(plan, args, 0, plan.units, 0, plan.panels, scratch.get()); });
+  report(name, isa, seconds, operations(s));
+}
+
 constexpr Layer kLayers[] = {
     {224, 3, 64, 7, 2},    {56, 64, 64, 1, 1},     {56, 64, 64, 3, 1},    {56, 64, 256, 1, 1},
     {56, 256, 64, 1, 1},   {56, 256, 512, 1, 2},   {28, 128, 128, 3, 1},  {28, 128, 512, 1, 1},
     {28, 512, 128, 1, 1},  {14, 256, 256, 3, 1},   {14, 256, 1024, 1, 1}, {14, 1024, 256, 1, 1},
     {7, 512, 512, 3, 1},   {7, 512, 2048, 1, 1},   {7, 2048, 512, 1, 1},  {56, 128, 128, 3, 2},
-    {320, 3, 16, 3, 2},    {160, 16, 32, 3, 2},    {80, 32, 32, 3, 1},    {1000, 256, 256, 3, 1, 1},
+    {320, 3, 16, 3, 2},    {160, 16, 32, 3, 2},    {80, 32, 32, 3, 1},    {112, 32, 32, 3, 1},
+        {1000, 256, 256, 3, 1, 1},
     {1000, 64, 64, 7, 1, 1, 3}, {4000, 128, 128, 11, 1, 1, 5},
 };
 
@@ -163,10 +191,11 @@ int main(int argc, char** argv) {
   const std::string part = argc > 1 ? argv[1] : "";
   for (const Isa isa : {Isa::Avx2, Isa::Avx512}) {
     if (!isa_supported(isa)) continue;
-    if (part != "depthwise") {
-      for (const Layer& layer : kLayers) conv(isa, layer);
+    for (const Layer& layer : kLayers) {
+      if (part.empty() || part == "winograd") winograd(isa, layer);
+      if (part.empty() || part == "conv") conv(isa, layer);
     }
-    if (part == "conv") continue;
+    if (!part.empty() && part != "depthwise") continue;
     depthwise(isa, 112, 32, 3, 1);
     depthwise(isa, 112, 96, 3, 2);
     depthwise(isa, 56, 144, 3, 1);
