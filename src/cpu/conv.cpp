@@ -6,6 +6,7 @@
 #include "cpu/registry.h"
 #include "kernels/conv.h"
 #include "kernels/depthwise.h"
+#include "kernels/winograd.h"
 #include "ops/convolve.h"
 
 namespace sardonyx {
@@ -96,6 +97,8 @@ class ConvNhwcKernel final : public NodeKernel {
     SDX_ASSIGN(const ConvSizes sizes, conv_sizes(attributes(), x, weight->shape()));
     const kernels::ConvShape shape = kernel_shape(sizes);
     const auto* source = weight->values<float>().data();
+    SDX_TRY(pack_winograd(request, *weight));
+    if (winograd_ != nullptr) return {};
     if (is_depthwise(shape)) {
       const std::size_t bytes = weight->byte_size();
       SDX_ASSIGN(packed_, request.weights().pack(
@@ -125,6 +128,10 @@ class ConvNhwcKernel final : public NodeKernel {
         conv_sizes(attributes(), channels_first_shape(*types[0]->shape), *types[1]->shape);
     if (!sizes.ok()) return 0;
     const kernels::ConvShape shape = kernel_shape(*sizes);
+    if (winograd_ != nullptr) {
+      return static_cast<std::size_t>(thread_count_) *
+             winograd_scratch_bytes(kernels::plan_winograd(shape));
+    }
     if (is_depthwise(shape)) {
       return packed_ != nullptr ? 0
                                 : static_cast<std::size_t>(shape.in_channels * shape.taps()) * 4;
@@ -143,7 +150,6 @@ class ConvNhwcKernel final : public NodeKernel {
       run_depthwise(context, shape);
       return {};
     }
-    const kernels::ConvPlan plan = kernels::plan_conv(shape);
     kernels::ConvArgs args;
     args.x = floats(context, 0);
     args.x_stride = shape.in_channels;
@@ -157,11 +163,68 @@ class ConvNhwcKernel final : public NodeKernel {
     args.epilogue.residual = floats(context, 3);
     args.epilogue.residual_stride = shape.out_channels;
     args.epilogue.activation = activation_;
-    run_tiles(context, plan, args);
+    if (winograd_ != nullptr) {
+      run_winograd(context, kernels::plan_winograd(shape), args);
+    } else {
+      run_tiles(context, kernels::plan_conv(shape), args);
+    }
     return {};
   }
 
  private:
+  /// Packs for Winograd where that is faster and takes a small part of the room that is left:
+  /// its weights are four times as large as the model's.
+  Status pack_winograd(const KernelRequest& request, const Tensor& weight) {
+    constexpr std::size_t kShareOfRoom = 8;
+    constexpr Dim kTypical = 64;
+    const Shape* known = request.shape(0);
+    if (known == nullptr || known->rank() != weight.rank()) return {};
+    Shape x = channels_first_shape(*known);
+    for (int i = 0; i < x.rank(); ++i) {
+      if (x[i] < 0) x[i] = i == 0 ? 1 : kTypical;
+    }
+    const auto sizes = conv_sizes(attributes(), x, weight.shape());
+    if (!sizes.ok()) return {};
+    const kernels::ConvShape shape = kernel_shape(*sizes);
+    if (!kernels::winograd_pays(shape)) return {};
+    const kernels::WinogradPlan plan = kernels::plan_winograd(shape);
+    const std::size_t bytes =
+        static_cast<std::size_t>(kernels::winograd_packed_floats(plan)) * sizeof(float);
+    if (!request.weights().may_pack(kShareOfRoom * bytes)) return {};
+    const std::string layout =
+        fmt::format("packed:winograd:{}:{}", isa_name(plan.isa), shape.out_channels);
+    const auto* source = weight.values<float>().data();
+    SDX_ASSIGN(winograd_, request.weights().pack(weight, layout, bytes, [&](std::byte* target) {
+      kernels::pack_winograd_weights(plan, source, 0, plan.panels,
+                                     reinterpret_cast<float*>(target));
+    }));
+    return {};
+  }
+
+  static std::size_t winograd_scratch_bytes(const kernels::WinogradPlan& plan) {
+    return static_cast<std::size_t>((plan.scratch_bytes + 63) / 64 * 64);
+  }
+
+  void run_winograd(KernelContext& context, const kernels::WinogradPlan& plan,
+                    kernels::ConvArgs args) const {
+    args.packed = reinterpret_cast<const float*>(winograd_->bytes.get());
+    const auto scratch = [&] {
+      return context.scratch +
+             winograd_scratch_bytes(plan) * static_cast<std::size_t>(ThreadPool::thread_index());
+    };
+    if (plan.units < thread_count_ && plan.panels > 1) {
+      // Each panel repeats the transform of the input, so no more parts than threads.
+      const std::int64_t grain = (plan.panels + thread_count_ - 1) / thread_count_;
+      context.pool().parallel_for(plan.panels, grain, [&](std::int64_t begin, std::int64_t end) {
+        kernels::conv_winograd(plan, args, 0, plan.units, begin, end, scratch());
+      });
+      return;
+    }
+    context.pool().parallel_for(plan.units, 1, [&](std::int64_t begin, std::int64_t end) {
+      kernels::conv_winograd(plan, args, begin, end, 0, plan.panels, scratch());
+    });
+  }
+
   std::size_t thread_scratch_bytes(const kernels::ConvPlan& plan) const {
     const std::int64_t bytes =
         packed_ != nullptr ? plan.scratch_bytes : plan.source_scratch_bytes;
@@ -208,8 +271,11 @@ class ConvNhwcKernel final : public NodeKernel {
     args.y = context.output(0).mutable_values<float>().data();
     args.x_stride = args.y_stride = shape.in_channels;
     args.activation = activation_;
+    // Rows are computed in pairs.
+    constexpr std::int64_t kRows = 4;
     const std::int64_t rows = shape.batch * shape.out[1];
-    context.pool().parallel_for(rows, grain_for(rows, conv_flops(shape)),
+    const std::int64_t grain = (grain_for(rows, conv_flops(shape)) + kRows - 1) / kRows * kRows;
+    context.pool().parallel_for(rows, grain,
                                 [&](std::int64_t begin, std::int64_t end) {
                                   kernels::depthwise_table().nhwc_rows(args, begin, end);
                                 });
@@ -218,6 +284,7 @@ class ConvNhwcKernel final : public NodeKernel {
   kernels::Activation activation_;
   int thread_count_;
   std::shared_ptr<const PackedBlob> packed_;
+  std::shared_ptr<const PackedBlob> winograd_;  // instead of packed_
 };
 
 Result<std::unique_ptr<Kernel>> create_nhwc(const KernelRequest& request) {

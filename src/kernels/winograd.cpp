@@ -171,6 +171,15 @@ bool winograd_fits(const ConvShape& shape) {
          shape.dilation[1] == 1 && shape.dilation[2] == 1 && shape.pad[0] == 0;
 }
 
+bool winograd_pays(const ConvShape& shape) {
+  constexpr std::int64_t kBlocksMin = 12;
+  constexpr std::int64_t kChannelsMin = 16;
+  const std::int64_t blocks =
+      shape.batch * divide_up(shape.out[1], 4) * divide_up(shape.out[2], 4);
+  return winograd_fits(shape) && blocks >= kBlocksMin && shape.in_channels >= kChannelsMin &&
+         shape.out_channels >= kChannelsMin;
+}
+
 WinogradPlan plan_winograd(const ConvShape& shape, Isa isa) {
   WinogradPlan plan;
   plan.shape = shape;

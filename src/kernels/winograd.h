@@ -25,6 +25,10 @@ struct WinogradPlan {
 /// group.
 bool winograd_fits(const ConvShape& shape);
 
+/// Whether it is likely to be faster than conv_nhwc: enough blocks that the transformed weights are
+/// read often enough, and enough channels that the transforms are cheap.
+bool winograd_pays(const ConvShape& shape);
+
 WinogradPlan plan_winograd(const ConvShape& shape, Isa isa = active_isa());
 
 /// The units [unit_first, unit_last) times the panels [panel_first, panel_last) of the convolution
