@@ -175,7 +175,7 @@ class ConvNhwcKernel final : public NodeKernel {
   /// Packs for Winograd where that is faster and takes a small part of the room that is left:
   /// its weights are four times as large as the model's.
   Status pack_winograd(const KernelRequest& request, const Tensor& weight) {
-    constexpr std::size_t kShareOfRoom = 8;
+    constexpr std::size_t kShareOfRoom = 4;
     constexpr Dim kTypical = 64;
     const Shape* known = request.shape(0);
     if (known == nullptr || known->rank() != weight.rank()) return {};
@@ -190,14 +190,15 @@ class ConvNhwcKernel final : public NodeKernel {
     const kernels::WinogradPlan plan = kernels::plan_winograd(shape);
     const std::size_t bytes =
         static_cast<std::size_t>(kernels::winograd_packed_floats(plan)) * sizeof(float);
-    if (!request.weights().may_pack(kShareOfRoom * bytes)) return {};
+    if (!request.weights().may_pack_spare(kShareOfRoom * bytes)) return {};
     const std::string layout =
         fmt::format("packed:winograd:{}:{}", isa_name(plan.isa), shape.out_channels);
     const auto* source = weight.values<float>().data();
-    SDX_ASSIGN(winograd_, request.weights().pack(weight, layout, bytes, [&](std::byte* target) {
+    const auto fill = [&](std::byte* target) {
       kernels::pack_winograd_weights(plan, source, 0, plan.panels,
                                      reinterpret_cast<float*>(target));
-    }));
+    };
+    SDX_ASSIGN(winograd_, request.weights().pack_spare(weight, layout, bytes, fill));
     return {};
   }
 
