@@ -28,8 +28,7 @@ void relax() {
 std::atomic<int> g_fork_count{0};
 
 int fork_count() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { g_fork_count.fetch_add(1); });
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_fork_count.fetch_add(1); });
   static_cast<void>(registered);
   return g_fork_count.load(std::memory_order_relaxed);
 }

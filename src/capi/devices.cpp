@@ -30,8 +30,8 @@ OrtHardwareDevice detect_processor() {
   if (file == nullptr) return device;
   char line[512];
   while (std::fgets(line, sizeof(line), file) != nullptr) {
-    const bool names_vendor = std::strncmp(line, "vendor_id", 9) == 0 ||
-                              std::strncmp(line, "CPU implementer", 15) == 0;
+    const bool names_vendor =
+        std::strncmp(line, "vendor_id", 9) == 0 || std::strncmp(line, "CPU implementer", 15) == 0;
     if (!names_vendor) continue;
     for (const Vendor& vendor : kVendors) {
       if (std::strstr(line, vendor.cpuinfo) == nullptr) continue;
@@ -50,8 +50,8 @@ const OrtHardwareDevice& processor() {
 }
 
 const OrtEpDevice& processor_provider() {
-  static const OrtEpDevice device{"CPUExecutionProvider", "Sardonyx", {}, {}, &processor(),
-                                  cpu_memory_info()};
+  static const OrtEpDevice device{"CPUExecutionProvider", "Sardonyx",       {}, {},
+                                  &processor(),           cpu_memory_info()};
   return device;
 }
 

@@ -1,3 +1,5 @@
+#include "session/environment.h"
+
 #include <cstring>
 #include <mutex>
 
@@ -5,7 +7,6 @@
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
 #include "capi/status.h"
-#include "session/environment.h"
 
 namespace sardonyx::capi {
 
@@ -25,9 +26,7 @@ std::shared_ptr<Environment> shared_environment() {
   return environment;
 }
 
-Severity to_severity(int level) {
-  return static_cast<Severity>(std::min(4, std::max(0, level)));
-}
+Severity to_severity(int level) { return static_cast<Severity>(std::min(4, std::max(0, level))); }
 
 Status create(OrtLoggingLevel level, const OrtThreadingOptions* threading, OrtEnv** out) {
   SDX_TRY(require(out, "out"));
@@ -72,12 +71,9 @@ OrtStatus* CreateEnvWithCustomLogger(OrtLoggingFunction logging_function, void* 
   });
 }
 
-OrtStatus* CreateEnvWithCustomLoggerAndGlobalThreadPools(OrtLoggingFunction logging_function,
-                                                         void* logger_param,
-                                                         OrtLoggingLevel log_severity_level,
-                                                         const char* logid,
-                                                         const OrtThreadingOptions* tp_options,
-                                                         OrtEnv** out) noexcept {
+OrtStatus* CreateEnvWithCustomLoggerAndGlobalThreadPools(
+    OrtLoggingFunction logging_function, void* logger_param, OrtLoggingLevel log_severity_level,
+    const char* logid, const OrtThreadingOptions* tp_options, OrtEnv** out) noexcept {
   return guarded("CreateEnvWithCustomLoggerAndGlobalThreadPools", [&] {
     return create_with_logger(logging_function, logger_param, log_severity_level, logid, tp_options,
                               out);

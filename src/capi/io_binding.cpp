@@ -141,8 +141,7 @@ OrtStatus* GetBoundOutputNames(const OrtIoBinding* binding_ptr, OrtAllocator* al
     if (*count == 0) return {};
     std::string all;
     for (const OrtIoBinding::Output& output : binding_ptr->outputs) all += output.name;
-    auto* sizes =
-        static_cast<size_t*>(allocator->Alloc(allocator, *count * sizeof(size_t)));
+    auto* sizes = static_cast<size_t*>(allocator->Alloc(allocator, *count * sizeof(size_t)));
     if (sizes == nullptr) return failure(Code::OutOfMemory, "no memory for {} lengths", *count);
     Status status = copy_text(allocator, all, buffer);
     if (!status.ok()) {
@@ -161,8 +160,8 @@ OrtStatus* GetBoundOutputValues(const OrtIoBinding* binding_ptr, OrtAllocator* a
     *output = nullptr;
     *output_count = binding_ptr->outputs.size();
     if (*output_count == 0) return {};
-    auto* values = static_cast<OrtValue**>(
-        allocator->Alloc(allocator, *output_count * sizeof(OrtValue*)));
+    auto* values =
+        static_cast<OrtValue**>(allocator->Alloc(allocator, *output_count * sizeof(OrtValue*)));
     if (values == nullptr) {
       return failure(Code::OutOfMemory, "no memory for {} values", *output_count);
     }

@@ -88,8 +88,8 @@ OrtStatus* CreateMemoryInfo_V2(const char* name, OrtMemoryInfoDeviceType device_
   return guarded("CreateMemoryInfo_V2", [&]() -> Status {
     SDX_TRY(require(name, "name"));
     SDX_TRY(require(out, "out"));
-    *out = new OrtMemoryInfo{name,      allocator_type, OrtMemTypeDefault, device_id, device_type,
-                             vendor_id, mem_type,       alignment};
+    *out = new OrtMemoryInfo{name,        allocator_type, OrtMemTypeDefault, device_id,
+                             device_type, vendor_id,      mem_type,          alignment};
     return {};
   });
 }
@@ -213,9 +213,8 @@ OrtStatus* CreateArenaCfg(size_t max_mem, int arena_extend_strategy, int initial
   });
 }
 
-OrtStatus* CreateArenaCfgV2(const char* const* arena_config_keys,
-                            const size_t* arena_config_values, size_t key_count,
-                            OrtArenaCfg** out) noexcept {
+OrtStatus* CreateArenaCfgV2(const char* const* arena_config_keys, const size_t* arena_config_values,
+                            size_t key_count, OrtArenaCfg** out) noexcept {
   return guarded("CreateArenaCfgV2", [&]() -> Status {
     SDX_TRY(require(out, "out"));
     auto made = std::make_unique<OrtArenaCfg>();

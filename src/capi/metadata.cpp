@@ -24,23 +24,20 @@ OrtStatus* ModelMetadataGetProducerName(const OrtModelMetadata* model_metadata,
 
 OrtStatus* ModelMetadataGetGraphName(const OrtModelMetadata* model_metadata,
                                      OrtAllocator* allocator, char** value) noexcept {
-  return guarded("ModelMetadataGetGraphName", [&] {
-    return copy_text(allocator, model_metadata->metadata.graph_name, value);
-  });
+  return guarded("ModelMetadataGetGraphName",
+                 [&] { return copy_text(allocator, model_metadata->metadata.graph_name, value); });
 }
 
 OrtStatus* ModelMetadataGetDomain(const OrtModelMetadata* model_metadata, OrtAllocator* allocator,
                                   char** value) noexcept {
-  return guarded("ModelMetadataGetDomain", [&] {
-    return copy_text(allocator, model_metadata->metadata.domain, value);
-  });
+  return guarded("ModelMetadataGetDomain",
+                 [&] { return copy_text(allocator, model_metadata->metadata.domain, value); });
 }
 
 OrtStatus* ModelMetadataGetDescription(const OrtModelMetadata* model_metadata,
                                        OrtAllocator* allocator, char** value) noexcept {
-  return guarded("ModelMetadataGetDescription", [&] {
-    return copy_text(allocator, model_metadata->metadata.description, value);
-  });
+  return guarded("ModelMetadataGetDescription",
+                 [&] { return copy_text(allocator, model_metadata->metadata.description, value); });
 }
 
 OrtStatus* ModelMetadataGetGraphDescription(const OrtModelMetadata* model_metadata,

@@ -210,11 +210,10 @@ Status check_given(const Datum& given, const Datum& result, std::string_view nam
   const Tensor* actual = result.tensor();
   if (expected == nullptr) return {};
   if (actual != nullptr && expected->data() == actual->data()) return {};
-  return failure(Code::InvalidArgument,
-                 "output '{}' is {} of shape {}, but the given one is {} of shape {}", name,
-                 result.type().to_string(),
-                 actual != nullptr ? actual->shape().to_string() : "none",
-                 given.type().to_string(), expected->shape().to_string());
+  return failure(
+      Code::InvalidArgument, "output '{}' is {} of shape {}, but the given one is {} of shape {}",
+      name, result.type().to_string(), actual != nullptr ? actual->shape().to_string() : "none",
+      given.type().to_string(), expected->shape().to_string());
 }
 
 }  // namespace
@@ -255,8 +254,8 @@ OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
       wanted.all()[i] = output_names[i];
       if (outputs[i] != nullptr) results.all()[i] = outputs[i]->datum;
     }
-    SDX_TRY(run_session(*session, run_options, names.all(), feeds.all(), wanted.all(),
-                        results.all()));
+    SDX_TRY(
+        run_session(*session, run_options, names.all(), feeds.all(), wanted.all(), results.all()));
     for (size_t i = 0; i < output_count; ++i) {
       if (outputs[i] == nullptr) {
         outputs[i] = new OrtValue{std::move(results.all()[i]), cpu_memory_info()};

@@ -183,8 +183,8 @@ OrtStatus* AddSessionConfigEntry(OrtSessionOptions* options, const char* config_
     const std::string key = config_key;
     const std::string value = config_value;
     if (key.empty() || key.size() > kKeyLengthMax) {
-      return failure(Code::InvalidArgument,
-                     "Config key is empty or longer than maximum length {}", kKeyLengthMax);
+      return failure(Code::InvalidArgument, "Config key is empty or longer than maximum length {}",
+                     kKeyLengthMax);
     }
     if (value.size() > kValueLengthMax) {
       return failure(Code::InvalidArgument, "Config value is longer than maximum length {}",
@@ -263,8 +263,7 @@ OrtStatus* AddExternalInitializersFromFilesInMemory(
   });
 }
 
-OrtStatus* SessionOptionsSetLoadCancellationFlag(OrtSessionOptions* options,
-                                                 bool cancel) noexcept {
+OrtStatus* SessionOptionsSetLoadCancellationFlag(OrtSessionOptions* options, bool cancel) noexcept {
   options->load_cancelled->store(cancel);
   return nullptr;
 }
@@ -276,12 +275,12 @@ OrtStatus* SetUserLoggingFunction(OrtSessionOptions*, OrtLoggingFunction user_lo
       set_log_sink({});
       return {};
     }
-    set_log_sink([user_logging_function, user_logging_param](Severity severity,
-                                                             std::string_view message) {
-      const std::string text(message);
-      user_logging_function(user_logging_param, static_cast<OrtLoggingLevel>(severity), "sardonyx",
-                            "", "", text.c_str());
-    });
+    set_log_sink(
+        [user_logging_function, user_logging_param](Severity severity, std::string_view message) {
+          const std::string text(message);
+          user_logging_function(user_logging_param, static_cast<OrtLoggingLevel>(severity),
+                                "sardonyx", "", "", text.c_str());
+        });
     return {};
   });
 }

@@ -238,7 +238,6 @@ OrtStatus* GetTensorShapeElementCount(const OrtTensorTypeAndShapeInfo* info, siz
   });
 }
 
-
 bool TensorTypeAndShape_HasShape(const OrtTensorTypeAndShapeInfo* info) noexcept {
   return info->has_shape;
 }
@@ -248,8 +247,7 @@ OrtStatus* GetTensorTypeAndShape(const OrtValue* value, OrtTensorTypeAndShapeInf
     SDX_TRY(require(value, "value"));
     const Type type = value->datum.type();
     if (!is_tensor_like(type)) {
-      return failure(Code::InvalidArgument, "the value is {}, expected a tensor",
-                     type.to_string());
+      return failure(Code::InvalidArgument, "the value is {}, expected a tensor", type.to_string());
     }
     *out = new OrtTensorTypeAndShapeInfo(tensor_info(type, {}));
     return {};

@@ -54,9 +54,8 @@ Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& 
 
 }  // namespace
 
-OrtStatus* CreateTensorAsOrtValue(OrtAllocator* allocator, const int64_t* shape,
-                                  size_t shape_count, ONNXTensorElementDataType type,
-                                  OrtValue** out) noexcept {
+OrtStatus* CreateTensorAsOrtValue(OrtAllocator* allocator, const int64_t* shape, size_t shape_count,
+                                  ONNXTensorElementDataType type, OrtValue** out) noexcept {
   return guarded("CreateTensorAsOrtValue", [&]() -> Status {
     SDX_TRY(require(out, "out"));
     SDX_ASSIGN(const DType dtype, to_dtype(type));

@@ -31,8 +31,7 @@ class ControlFlowKernel final : public NodeKernel {
     const auto& implicit = request.node().implicit_inputs;
     for (const Capture& capture : graph.captures()) {
       const auto found = std::find(implicit.begin(), implicit.end(), capture.outer);
-      sub.captures.push_back(operand_count_ +
-                             static_cast<std::size_t>(found - implicit.begin()));
+      sub.captures.push_back(operand_count_ + static_cast<std::size_t>(found - implicit.begin()));
     }
     programs_.emplace(attribute, std::move(sub));
     return {};
@@ -55,9 +54,7 @@ class ControlFlowKernel final : public NodeKernel {
 class ControlFlowKernel::Context final : public EvalContext {
  public:
   Context(const ControlFlowKernel& kernel, Operands operands, KernelContext& context)
-      : EvalContext(kernel.node(), kernel.schema(), operands),
-        kernel_(kernel),
-        context_(context) {}
+      : EvalContext(kernel.node(), kernel.schema(), operands), kernel_(kernel), context_(context) {}
 
   Result<std::vector<Datum>> run_subgraph(std::string_view attribute,
                                           std::span<const Datum> inputs) override {
@@ -105,8 +102,8 @@ Status ControlFlowKernel::run(KernelContext& context) const {
     data[i] = context.inputs[i]->tensor();
   }
   SDX_TRY(NodeKernel::infer(pointers, data, types));
-  const std::span<const Datum* const> inputs(
-      const_cast<const Datum* const*>(context.inputs.data()), operand_count_);
+  const std::span<const Datum* const> inputs(const_cast<const Datum* const*>(context.inputs.data()),
+                                             operand_count_);
   Context eval(*this, {inputs, types, results}, context);
   SDX_TRY(schema().evaluate(eval));
   for (std::size_t i = 0; i < results.size(); ++i) {

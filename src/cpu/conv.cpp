@@ -1,10 +1,11 @@
+#include "kernels/conv.h"
+
 #include <algorithm>
 
 #include "cpu/activation_of.h"
 #include "cpu/node_kernel.h"
 #include "cpu/packed_weights.h"
 #include "cpu/registry.h"
-#include "kernels/conv.h"
 #include "kernels/depthwise.h"
 #include "kernels/winograd.h"
 #include "ops/convolve.h"
@@ -101,21 +102,19 @@ class ConvNhwcKernel final : public NodeKernel {
     if (winograd_ != nullptr) return {};
     if (is_depthwise(shape)) {
       const std::size_t bytes = weight->byte_size();
-      SDX_ASSIGN(packed_, request.weights().pack(
-                              *weight, "packed:depthwise", bytes, [&](std::byte* target) {
-                                kernels::pack_depthwise_weights(source, shape.in_channels,
-                                                                shape.taps(),
-                                                                reinterpret_cast<float*>(target));
-                              }));
+      SDX_ASSIGN(packed_,
+                 request.weights().pack(*weight, "packed:depthwise", bytes, [&](std::byte* target) {
+                   kernels::pack_depthwise_weights(source, shape.in_channels, shape.taps(),
+                                                   reinterpret_cast<float*>(target));
+                 }));
       return {};
     }
     const kernels::ConvPlan plan = kernels::plan_conv(shape);
     const std::size_t bytes =
         static_cast<std::size_t>(kernels::conv_packed_floats(plan)) * sizeof(float);
     if (!request.weights().may_pack(bytes)) return {};
-    const std::string layout =
-        fmt::format("packed:conv:{}:{}x{}x{}", isa_name(plan.isa), shape.groups,
-                    shape.group_out(), shape.taps());
+    const std::string layout = fmt::format("packed:conv:{}:{}x{}x{}", isa_name(plan.isa),
+                                           shape.groups, shape.group_out(), shape.taps());
     SDX_ASSIGN(packed_, request.weights().pack(*weight, layout, bytes, [&](std::byte* target) {
       kernels::pack_conv_weights(plan, source, 0, plan.panels, reinterpret_cast<float*>(target));
     }));
@@ -142,8 +141,8 @@ class ConvNhwcKernel final : public NodeKernel {
 
   Status run(KernelContext& context) const override {
     const Tensor& x = context.input(0);
-    SDX_ASSIGN(const ConvSizes sizes, conv_sizes(attributes(), channels_first_shape(x.shape()),
-                                                 context.input(1).shape()));
+    SDX_ASSIGN(const ConvSizes sizes,
+               conv_sizes(attributes(), channels_first_shape(x.shape()), context.input(1).shape()));
     const kernels::ConvShape shape = kernel_shape(sizes);
     if (context.output(0).element_count() == 0) return {};
     if (is_depthwise(shape) && !context.has_input(3)) {
@@ -227,8 +226,7 @@ class ConvNhwcKernel final : public NodeKernel {
   }
 
   std::size_t thread_scratch_bytes(const kernels::ConvPlan& plan) const {
-    const std::int64_t bytes =
-        packed_ != nullptr ? plan.scratch_bytes : plan.source_scratch_bytes;
+    const std::int64_t bytes = packed_ != nullptr ? plan.scratch_bytes : plan.source_scratch_bytes;
     return static_cast<std::size_t>((bytes + 63) / 64 * 64);
   }
 
@@ -243,18 +241,16 @@ class ConvNhwcKernel final : public NodeKernel {
     // are better packed once a panel than once a tile.
     const bool by_panels = plan.tiles < 2 * thread_count_ || args.packed == nullptr;
     if (by_panels && plan.panels > 1) {
-      context.pool().parallel_for(plan.panels, grain_for(plan.panels, flops),
-                                  [&](std::int64_t begin, std::int64_t end) {
-                                    kernels::conv_nhwc(plan, args, 0, plan.tiles, begin, end,
-                                                       scratch());
-                                  });
+      context.pool().parallel_for(
+          plan.panels, grain_for(plan.panels, flops), [&](std::int64_t begin, std::int64_t end) {
+            kernels::conv_nhwc(plan, args, 0, plan.tiles, begin, end, scratch());
+          });
       return;
     }
-    context.pool().parallel_for(plan.tiles, grain_for(plan.tiles, flops),
-                                [&](std::int64_t begin, std::int64_t end) {
-                                  kernels::conv_nhwc(plan, args, begin, end, 0, plan.panels,
-                                                     scratch());
-                                });
+    context.pool().parallel_for(
+        plan.tiles, grain_for(plan.tiles, flops), [&](std::int64_t begin, std::int64_t end) {
+          kernels::conv_nhwc(plan, args, begin, end, 0, plan.panels, scratch());
+        });
   }
 
   void run_depthwise(KernelContext& context, const kernels::ConvShape& shape) const {

@@ -61,8 +61,8 @@ class ConvTransposeKernel final : public NodeKernel {
         static_cast<std::size_t>(kernels::conv_transpose_packed_floats(plan)) * sizeof(float);
     if (!request.weights().may_pack(bytes)) return {};
     std::string layout = "packed:convtranspose:" + std::string(isa_name(plan.isa));
-    for (const auto* list : {&plan.shape.kernel, &plan.shape.stride, &plan.shape.dilation,
-                             &plan.shape.pad}) {
+    for (const auto* list :
+         {&plan.shape.kernel, &plan.shape.stride, &plan.shape.dilation, &plan.shape.pad}) {
       for (const std::int64_t number : *list) layout += "," + std::to_string(number);
     }
     layout += "," + std::to_string(plan.shape.groups);
@@ -84,8 +84,7 @@ class ConvTransposeKernel final : public NodeKernel {
   }
 
   Status run(KernelContext& context) const override {
-    SDX_ASSIGN(const ConvSizes sizes,
-               sizes_of(context.input(0).shape(), context.input(1).shape()));
+    SDX_ASSIGN(const ConvSizes sizes, sizes_of(context.input(0).shape(), context.input(1).shape()));
     if (context.output(0).element_count() == 0) return {};
     const auto plan = kernels::plan_conv_transpose(kernel_shape(sizes));
     kernels::ConvTransposeArgs args;
@@ -149,7 +148,8 @@ class ConvTransposeKernel final : public NodeKernel {
     // Weights that are packed on the way are packed once a panel: units of one panel stay together.
     const bool by_panels = args.packed == nullptr && plan.panels >= 2 * thread_count_;
     const std::int64_t units = by_panels ? plan.panels : plan.units;
-    const double per_unit = std::max(1.0, flops / static_cast<double>(std::max<std::int64_t>(1, units)));
+    const double per_unit =
+        std::max(1.0, flops / static_cast<double>(std::max<std::int64_t>(1, units)));
     const std::int64_t grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(2e5 / per_unit));
     context.pool().parallel_for(units, grain, [&](std::int64_t begin, std::int64_t end) {
       std::byte* own = scratch + each * static_cast<std::size_t>(ThreadPool::thread_index());

@@ -38,15 +38,14 @@ class UnaryKernel final : public NodeKernel {
     float* y = context.output(0).mutable_values<float>().data();
     const auto& table = kernels::elementwise_table();
     const bool is_light = !kind_ && activation_.kind <= kernels::ActivationKind::HardSwish;
-    context.pool().parallel_for(
-        context.output(0).element_count(), is_light ? kChunk : kHeavyChunk,
-        [&](std::int64_t begin, std::int64_t end) {
-          if (kind_) {
-            table.unary(*kind_, x + begin, y + begin, end - begin);
-          } else {
-            table.activate(activation_, x + begin, y + begin, end - begin);
-          }
-        });
+    context.pool().parallel_for(context.output(0).element_count(), is_light ? kChunk : kHeavyChunk,
+                                [&](std::int64_t begin, std::int64_t end) {
+                                  if (kind_) {
+                                    table.unary(*kind_, x + begin, y + begin, end - begin);
+                                  } else {
+                                    table.activate(activation_, x + begin, y + begin, end - begin);
+                                  }
+                                });
     return {};
   }
 
@@ -188,8 +187,7 @@ class BinaryKernel final : public NodeKernel {
     const std::int64_t chunk = kind_ == kernels::BinaryKind::Pow ? kHeavyChunk : kChunk;
     if (plan.rank == 0) {
       context.pool().parallel_for(plan.inner, chunk, [&](std::int64_t begin, std::int64_t end) {
-        table.binary(kind_, plan.repeat,
-                     from_a + (plan.repeat == kernels::Repeat::A ? 0 : begin),
+        table.binary(kind_, plan.repeat, from_a + (plan.repeat == kernels::Repeat::A ? 0 : begin),
                      from_b + (plan.repeat == kernels::Repeat::B ? 0 : begin), to + begin,
                      end - begin);
       });

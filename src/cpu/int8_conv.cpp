@@ -64,9 +64,8 @@ class Int8ConvKernel final : public NodeKernel {
     group_bytes_ = kernels::int8_packed_bytes(table, columns_, taps_, depth_);
     weight_signed_ = weight.dtype() == DType::Int8;
     const auto bytes = static_cast<std::size_t>(group_bytes_ * groups_);
-    const std::string layout =
-        fmt::format("packed:int8conv:{}:{}x{}x{}x{}", isa_name(table.isa), groups_, columns_,
-                    depth_, taps_);
+    const std::string layout = fmt::format("packed:int8conv:{}:{}x{}x{}x{}", isa_name(table.isa),
+                                           groups_, columns_, depth_, taps_);
     SDX_ASSIGN(packed_, request.weights().pack(weight, layout, bytes, [&](std::byte* target) {
       kernels::Int8Source source;
       source.b_signed = weight_signed_;
@@ -97,7 +96,8 @@ class Int8ConvKernel final : public NodeKernel {
     if (y.element_count() == 0) return {};
     SDX_ASSIGN(const ConvSizes sizes, sizes_of(x.shape(), context.input(form_.weight).shape()));
     const Scratch scratch = lay_out(sizes);
-    const auto* pixels = reinterpret_cast<const std::uint8_t*>(prepare_input(context, x, sizes, scratch));
+    const auto* pixels =
+        reinterpret_cast<const std::uint8_t*>(prepare_input(context, x, sizes, scratch));
     kernels::Int8GemmArgs args;
     args.taps = taps_;
     args.depth = depth_;
@@ -166,7 +166,8 @@ class Int8ConvKernel final : public NodeKernel {
   void set_epilogue(KernelContext& context, const ConvSizes& sizes, const Scratch& scratch,
                     kernels::Int8Epilogue& epilogue) const {
     const Tensor& x = context.input(0);
-    std::int32_t zero = context.has_input(form_.x_zero) ? element(context.input(form_.x_zero), 0) : 0;
+    std::int32_t zero =
+        context.has_input(form_.x_zero) ? element(context.input(form_.x_zero), 0) : 0;
     if (x.dtype() == DType::Int8) zero += 128;
     epilogue.a_zero = zero;
     std::memset(context.scratch + scratch.padding, zero,

@@ -61,8 +61,8 @@ class Int8MatMulKernel final : public NodeKernel {
 
   std::size_t scratch_bytes(std::span<const Type* const> types,
                             std::span<const Type>) const override {
-    const kernels::Int8MatrixArgs args = sizes(*types[0]->shape, *types[1]->shape,
-                                               types[0]->dtype, types[1]->dtype);
+    const kernels::Int8MatrixArgs args =
+        sizes(*types[0]->shape, *types[1]->shape, types[0]->dtype, types[1]->dtype);
     return tables_bytes(args.n) + static_cast<std::size_t>(thread_count_) * each_bytes(args);
   }
 
@@ -82,8 +82,7 @@ class Int8MatMulKernel final : public NodeKernel {
     const std::int64_t panels = (args.n + table.tile_columns - 1) / table.tile_columns;
     const double operations = 2.0 * static_cast<double>(args.m) * static_cast<double>(args.n) *
                               static_cast<double>(std::max<std::int64_t>(1, args.k));
-    const auto least = static_cast<std::int64_t>(
-        4e5 / (operations / static_cast<double>(panels)));
+    const auto least = static_cast<std::int64_t>(4e5 / (operations / static_cast<double>(panels)));
     const std::int64_t grain = std::max<std::int64_t>({1, least, panels / 16});
     context.pool().parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t column = begin * table.tile_columns;

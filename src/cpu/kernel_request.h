@@ -19,7 +19,10 @@ class KernelRequest {
  public:
   KernelRequest(const Graph& graph, const Node& node, const OpSchema& schema,
                 PackedWeights& weights, int thread_count)
-      : graph_(graph), node_(node), schema_(schema), weights_(weights),
+      : graph_(graph),
+        node_(node),
+        schema_(schema),
+        weights_(weights),
         thread_count_(thread_count) {}
 
   const Graph& graph() const { return graph_; }

@@ -85,7 +85,6 @@ struct ProductOptions {
   Transposed transposed;
   float alpha = 1;
   kernels::Activation activation;
-
 };
 
 class MatMulKernel final : public NodeKernel {
@@ -103,8 +102,9 @@ class MatMulKernel final : public NodeKernel {
     args.b_stride = b->dim(1);
     args.b_transposed = options_.transposed.b;
     const kernels::IgemmTable& table = kernels::igemm_table();
-    const auto bytes = static_cast<std::size_t>(
-                           kernels::igemm_packed_floats(table, args.n, args.k)) * sizeof(float);
+    const auto bytes =
+        static_cast<std::size_t>(kernels::igemm_packed_floats(table, args.n, args.k)) *
+        sizeof(float);
     if (!request.weights().may_pack_spare(bytes)) return {};
     const std::string layout = fmt::format("packed:gemm:{}:{}x{}:{}", isa_name(table.isa), args.k,
                                            args.n, args.b_transposed ? "t" : "n");
@@ -221,7 +221,8 @@ class MatMulKernel final : public NodeKernel {
     const std::int64_t unit = by_rows ? table.tile_rows : table.tile_columns;
     const std::int64_t length = by_rows ? args.m : args.n;
     const std::int64_t units = by_rows ? (args.m + unit - 1) / unit : panels;
-    const auto least = static_cast<std::int64_t>(kChunk_flops / (flops / static_cast<double>(units)));
+    const auto least =
+        static_cast<std::int64_t>(kChunk_flops / (flops / static_cast<double>(units)));
     const std::int64_t grain = std::max<std::int64_t>({1, least, units / 16});
     context.pool().parallel_for(units, grain, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * unit;
@@ -238,18 +239,19 @@ class MatMulKernel final : public NodeKernel {
     const double flops = 2.0 * static_cast<double>(whole.m) * static_cast<double>(whole.n) *
                          static_cast<double>(std::max<std::int64_t>(1, whole.k));
     const auto grain = static_cast<std::int64_t>(2e5 / flops) + 1;
-    context.pool().parallel_for(
-        product.batch_count(), grain, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) {
-            kernels::GemmArgs args = whole;
-            args.a += batch_offset(product.batch, product.a_strides, i);
-            args.b = static_cast<const float*>(args.b) +
-                     batch_offset(product.batch, product.b_strides, i);
-            args.c += i * whole.m * whole.n;
-            if (args.epilogue.residual != nullptr) args.epilogue.residual += i * whole.m * whole.n;
-            kernels::gemm(args, scratch_of(context, each));
-          }
-        });
+    context.pool().parallel_for(product.batch_count(), grain,
+                                [&](std::int64_t begin, std::int64_t end) {
+                                  for (std::int64_t i = begin; i < end; ++i) {
+                                    kernels::GemmArgs args = whole;
+                                    args.a += batch_offset(product.batch, product.a_strides, i);
+                                    args.b = static_cast<const float*>(args.b) +
+                                             batch_offset(product.batch, product.b_strides, i);
+                                    args.c += i * whole.m * whole.n;
+                                    if (args.epilogue.residual != nullptr)
+                                      args.epilogue.residual += i * whole.m * whole.n;
+                                    kernels::gemm(args, scratch_of(context, each));
+                                  }
+                                });
   }
 
   ProductOptions options_;

@@ -58,9 +58,9 @@ class MatMulNBitsKernel final : public NodeKernel {
     context.pool().parallel_for(units, grain, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * kColumns;
       const std::int64_t count = std::min(end * kColumns, args.n) - first;
-      kernels::nbits_gemm(kernels::nbits_gemm_part(args, 0, args.m, first, count),
-                          context.scratch +
-                              each * static_cast<std::size_t>(ThreadPool::thread_index()));
+      kernels::nbits_gemm(
+          kernels::nbits_gemm_part(args, 0, args.m, first, count),
+          context.scratch + each * static_cast<std::size_t>(ThreadPool::thread_index()));
     });
     return {};
   }

@@ -29,8 +29,8 @@ NodeKernel::NodeKernel(const KernelRequest& request)
   std::vector<Type> outputs;
   for (const ValueId output : node_.outputs) {
     const bool is_there = output != kNoValue;
-    outputs.push_back(Type::tensor(is_there ? request.graph().value(output).type.dtype
-                                            : DType::Float32));
+    outputs.push_back(
+        Type::tensor(is_there ? request.graph().value(output).type.dtype : DType::Float32));
     if (is_there && !request.graph().value(output).type.is_tensor()) outputs.back() = Type{};
   }
   if (all_tensors(inputs) && all_tensors(outputs)) output_types_ = std::move(outputs);

@@ -1,8 +1,9 @@
+#include "kernels/pool.h"
+
 #include <algorithm>
 
 #include "cpu/node_kernel.h"
 #include "cpu/registry.h"
-#include "kernels/pool.h"
 #include "ops/convolve.h"
 #include "ops/window.h"
 
@@ -30,18 +31,16 @@ class PoolKernel final : public NodeKernel {
     args.x_stride = args.y_stride = args.shape.channels;
     args.count_padding = attributes().get_int("count_include_pad", 0) != 0;
     const kernels::PoolTable& table = kernels::pool_table();
-    const std::int64_t window =
-        args.shape.kernel[0] * args.shape.kernel[1] * args.shape.kernel[2];
+    const std::int64_t window = args.shape.kernel[0] * args.shape.kernel[1] * args.shape.kernel[2];
     if (is_channels_last_) {
       run_rows(context, args, is_max_ ? table.max_nhwc_f32 : table.average_nhwc_f32, window);
       return {};
     }
     const auto planes = is_max_ ? table.max_nchw_f32 : table.average_nchw_f32;
     const std::int64_t count = args.shape.batch * args.shape.channels;
-    context.pool().parallel_for(count, grain(args.shape.out_pixels() * window),
-                                [&](std::int64_t begin, std::int64_t end) {
-                                  planes(args, begin, end);
-                                });
+    context.pool().parallel_for(
+        count, grain(args.shape.out_pixels() * window),
+        [&](std::int64_t begin, std::int64_t end) { planes(args, begin, end); });
     return {};
   }
 
@@ -63,10 +62,9 @@ class PoolKernel final : public NodeKernel {
       return;
     }
     const std::int64_t least = std::max<std::int64_t>(64, grain(window * args.shape.out[2]));
-    context.pool().parallel_for(args.shape.channels, least,
-                                [&](std::int64_t begin, std::int64_t end) {
-                                  rows(args, 0, count, begin, end);
-                                });
+    context.pool().parallel_for(
+        args.shape.channels, least,
+        [&](std::int64_t begin, std::int64_t end) { rows(args, 0, count, begin, end); });
   }
 
   Status set_shape(const Shape& x, kernels::PoolShape& shape) const {

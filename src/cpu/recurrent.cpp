@@ -170,8 +170,7 @@ class QuantizedWeights final : public RecurrentWeights<float> {
                 std::int64_t begin, std::int64_t end, float* out) {
     const auto& table = kernels::quantize_table();
     const std::int64_t count = rows * weight.depth;
-    const kernels::Quantization q =
-        kernels::dynamic_quantization(table.range_with_zero(x, count));
+    const kernels::Quantization q = kernels::dynamic_quantization(table.range_with_zero(x, count));
     quantized_.resize(static_cast<std::size_t>(count));
     table.quantize_u8(x, count, q, quantized_.data());
     scales_.resize(static_cast<std::size_t>(gates_));

@@ -30,12 +30,11 @@ class SoftmaxKernel final : public NodeKernel {
     const std::int64_t columns = x.shape().product(first, x.rank());
     const float* from = x.values<float>().data();
     float* to = context.output(0).mutable_values<float>().data();
-    context.pool().parallel_for(x.element_count() / columns, row_grain(columns),
-                                [&](std::int64_t begin, std::int64_t end) {
-                                  kernels::elementwise_table().softmax(from + begin * columns,
-                                                                       to + begin * columns,
-                                                                       end - begin, columns);
-                                });
+    context.pool().parallel_for(
+        x.element_count() / columns, row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
+          kernels::elementwise_table().softmax(from + begin * columns, to + begin * columns,
+                                               end - begin, columns);
+        });
     return {};
   }
 };
@@ -69,19 +68,18 @@ class NormKernel final : public NodeKernel {
     kernels::NormArgs args;
     args.columns = context.input(form_.scale).element_count();
     args.scale = context.input(form_.scale).values<float>().data();
-    args.bias = context.has_input(form_.bias)
-                    ? context.input(form_.bias).values<float>().data()
-                    : nullptr;
+    args.bias =
+        context.has_input(form_.bias) ? context.input(form_.bias).values<float>().data() : nullptr;
     args.epsilon = attributes().get_float("epsilon", form_.epsilon);
     args.subtracts_mean = form_.subtracts_mean;
     const float* from = x.values<float>().data();
     float* to = context.output(0).mutable_values<float>().data();
-    context.pool().parallel_for(
-        x.element_count() / args.columns, row_grain(args.columns),
-        [&](std::int64_t begin, std::int64_t end) {
-          kernels::elementwise_table().normalize(args, from + begin * args.columns,
-                                                 to + begin * args.columns, end - begin);
-        });
+    context.pool().parallel_for(x.element_count() / args.columns, row_grain(args.columns),
+                                [&](std::int64_t begin, std::int64_t end) {
+                                  kernels::elementwise_table().normalize(
+                                      args, from + begin * args.columns, to + begin * args.columns,
+                                      end - begin);
+                                });
     return {};
   }
 
@@ -101,8 +99,8 @@ bool scale_fits(const KernelRequest& request, std::int64_t axis) {
   if (!tail.is_static()) return false;
   const bool same = tail.element_count() == scale->element_count();
   const Shape* bias = request.shape(2);
-  const bool bias_fits = !request.has_input(2) ||
-                         (bias != nullptr && bias->element_count() == scale->element_count());
+  const bool bias_fits =
+      !request.has_input(2) || (bias != nullptr && bias->element_count() == scale->element_count());
   return same && bias_fits && scale->element_count() != 0;
 }
 
@@ -128,7 +126,8 @@ class ReduceKernel final : public NodeKernel {
       const auto values = request.constant(1)->values<std::int64_t>();
       axes.assign(values.begin(), values.end());
     }
-    for (const std::int64_t axis : axes) is_reduced_[static_cast<std::size_t>(*normalize_axis(axis, x.rank()))] = true;
+    for (const std::int64_t axis : axes)
+      is_reduced_[static_cast<std::size_t>(*normalize_axis(axis, x.rank()))] = true;
     if (axes.empty()) is_reduced_.fill(true);
   }
 
@@ -153,7 +152,8 @@ class ReduceKernel final : public NodeKernel {
     if (axes.empty()) return true;
     int changes = 0;
     for (int axis = 1; axis < x->rank(); ++axis) {
-      changes += reduced[static_cast<std::size_t>(axis)] != reduced[static_cast<std::size_t>(axis - 1)];
+      changes +=
+          reduced[static_cast<std::size_t>(axis)] != reduced[static_cast<std::size_t>(axis - 1)];
     }
     return changes <= 1 || (changes == 2 && !reduced[0]);
   }

@@ -112,10 +112,10 @@ class Planner {
       const SlotId slot = instruction.inputs[i];
       if (slot == kNoSlot) continue;
       // Operators that look at shapes only never touch the missing elements.
-      inputs[i] = data_[slot] ? *data_[slot]
-                              : Tensor::view(plan_->slots[slot].type.dtype,
-                                             *plan_->slots[slot].type.shape,
-                                             static_cast<void*>(nullptr));
+      inputs[i] = data_[slot]
+                      ? *data_[slot]
+                      : Tensor::view(plan_->slots[slot].type.dtype, *plan_->slots[slot].type.shape,
+                                     static_cast<void*>(nullptr));
       input_pointers[i] = &inputs[i];
     }
     std::vector<Datum> results(outputs_.size());

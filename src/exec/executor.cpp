@@ -255,8 +255,8 @@ class Runner {
     }
     Profiler::Clock::time_point start;
     if (run_.profiler != nullptr) start = Profiler::Clock::now();
-    Status status = step.is_dynamic ? run_dynamic(step, instruction)
-                                    : run_planned(step, instruction);
+    Status status =
+        step.is_dynamic ? run_dynamic(step, instruction) : run_planned(step, instruction);
     if (!status.ok()) return std::move(status).with("running " + instruction.description);
     if (run_.profiler != nullptr) {
       run_.profiler->record(instruction.node_name, instruction.op_type, start,
@@ -414,8 +414,7 @@ Status Executor::run(std::span<const Datum> inputs, std::span<const Datum> captu
   Status status;
   if (frame.plan == nullptr || !frame.plan->fits(inputs, captures)) {
     auto plan = impl_->plan_for(inputs, captures, run);
-    status = plan.ok() ? frame.bind(std::move(plan).value())
-                       : std::move(plan).take_status();
+    status = plan.ok() ? frame.bind(std::move(plan).value()) : std::move(plan).take_status();
   }
   if (status.ok()) {
     status = Runner(impl_->program, frame, outputs, run).go(inputs, captures);

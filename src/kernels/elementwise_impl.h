@@ -19,11 +19,10 @@ inline typename V::Reg exp_full(typename V::Reg x) {
 /// erf by 2 * gelu(x * sqrt(2)) / (x * sqrt(2)) - 1 would divide by 0: the tail is taken directly.
 template <class V>
 inline typename V::Reg erf(typename V::Reg x) {
-  constexpr float kSmall[] = {1.12837917F,    -0.376126389F, 0.112837917F,
+  constexpr float kSmall[] = {1.12837917F,    -0.376126389F,  0.112837917F,
                               -0.0268661706F, 0.00522397762F, -0.000854832701F};
-  constexpr float kTerms[] = {-1.2654624F,   0.99891764F,  0.38425165F, 0.045751378F,
-                              -0.030778311F, -0.021213705F, -0.76631939F, 1.2084864F,
-                              -0.70248801F,  0.14885467F};
+  constexpr float kTerms[] = {-1.2654624F,   0.99891764F,  0.38425165F, 0.045751378F, -0.030778311F,
+                              -0.021213705F, -0.76631939F, 1.2084864F,  -0.70248801F, 0.14885467F};
   const auto z = V::abs(x);
   const auto one = V::set(1);
   const auto t = V::div(one, V::fma(z, V::set(0.5F), one));
@@ -62,13 +61,15 @@ void unary_run(UnaryKind kind, const float* x, float* y, std::int64_t count) {
       return map<V>(x, y, count, [](typename V::Reg v) { return V::div(V::set(1), v); });
     case UnaryKind::Abs: return map<V>(x, y, count, [](typename V::Reg v) { return V::abs(v); });
     case UnaryKind::Neg: return map_scalar(x, y, count, [](float v) { return -v; });
-    case UnaryKind::Sqrt: return map_scalar(x, y, count, [](float v) { return __builtin_sqrtf(v); });
+    case UnaryKind::Sqrt:
+      return map_scalar(x, y, count, [](float v) { return __builtin_sqrtf(v); });
     case UnaryKind::Log: return map_scalar(x, y, count, [](float v) { return __builtin_logf(v); });
     case UnaryKind::Sin: return map_scalar(x, y, count, [](float v) { return __builtin_sinf(v); });
     case UnaryKind::Cos: return map_scalar(x, y, count, [](float v) { return __builtin_cosf(v); });
     case UnaryKind::Floor:
       return map_scalar(x, y, count, [](float v) { return __builtin_floorf(v); });
-    case UnaryKind::Ceil: return map_scalar(x, y, count, [](float v) { return __builtin_ceilf(v); });
+    case UnaryKind::Ceil:
+      return map_scalar(x, y, count, [](float v) { return __builtin_ceilf(v); });
     case UnaryKind::Softplus:
       return map_scalar(x, y, count, [](float v) {
         const float positive = v > 0 ? v : 0;
@@ -161,8 +162,7 @@ inline float row_max(const float* x, std::int64_t columns) {
     }
   }
   for (; i + V::kLanes <= columns; i += V::kLanes) best[0] = larger(best[0], V::load(x + i));
-  float result =
-      horizontal_max<V>(larger(larger(best[0], best[1]), larger(best[2], best[3])));
+  float result = horizontal_max<V>(larger(larger(best[0], best[1]), larger(best[2], best[3])));
   for (; i < columns; ++i) {
     if (!(x[i] <= result)) result = result != result ? result : x[i];
   }

@@ -38,16 +38,15 @@ std::optional<FusedActivation> activation_of(const Graph& graph, const Node& nod
     return FusedActivation{name, {node.attributes.get_float("alpha", 0.01F)}};
   }
   if (name == "HardSigmoid") {
-    return FusedActivation{name,
-                           {node.attributes.get_float("alpha", 0.2F),
-                            node.attributes.get_float("beta", 0.5F)}};
+    return FusedActivation{
+        name, {node.attributes.get_float("alpha", 0.2F), node.attributes.get_float("beta", 0.5F)}};
   }
   if (name != "Clip") return std::nullopt;
   constexpr float kLargest = 3.402823466e38F;
   if (node.opset < 11) {
-    return FusedActivation{name,
-                           {node.attributes.get_float("min", -kLargest),
-                            node.attributes.get_float("max", kLargest)}};
+    return FusedActivation{
+        name,
+        {node.attributes.get_float("min", -kLargest), node.attributes.get_float("max", kLargest)}};
   }
   const auto bound = [&](std::size_t i, float open) -> std::optional<float> {
     if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return open;

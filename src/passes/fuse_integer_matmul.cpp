@@ -29,7 +29,8 @@ class IntegerMatMulFuser {
   /// One number, or one a column of `columns`.
   bool is_per_column(ValueId id, Dim columns) const {
     const auto& shape = graph_.value(id).type.shape;
-    if (!shape || !shape->is_static() || graph_.value(id).type.dtype != DType::Float32) return false;
+    if (!shape || !shape->is_static() || graph_.value(id).type.dtype != DType::Float32)
+      return false;
     return shape->element_count() == 1 || (shape->rank() == 1 && (*shape)[0] == columns);
   }
 
@@ -65,8 +66,8 @@ class IntegerMatMulFuser {
     const auto& inputs = graph_.node(next).inputs;
     const ValueId bias = inputs[0] == output ? inputs[1] : inputs[0];
     const auto& shape = graph_.value(bias).type.shape;
-    const bool fits = graph_.value(bias).constant && shape && shape->rank() == 1 &&
-                      (*shape)[0] == columns;
+    const bool fits =
+        graph_.value(bias).constant && shape && shape->rank() == 1 && (*shape)[0] == columns;
     if (!fits) return kNoValue;
     last = next;
     return bias;

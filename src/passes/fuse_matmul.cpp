@@ -100,7 +100,8 @@ class MatMulFuser {
       if (is_op(graph_, next, candidate)) name = candidate;
     }
     if (name.empty()) return;
-    if (name == "Gelu" && graph_.node(next).attributes.get_string("approximate", "none") != "none") {
+    if (name == "Gelu" &&
+        graph_.node(next).attributes.get_string("approximate", "none") != "none") {
       return;
     }
     absorb(id, next);

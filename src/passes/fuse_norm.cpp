@@ -20,9 +20,7 @@ class NormFuser {
   }
 
  private:
-  NodeId producer(ValueId id) const {
-    return id == kNoValue ? kNoNode : graph_.value(id).producer;
-  }
+  NodeId producer(ValueId id) const { return id == kNoValue ? kNoNode : graph_.value(id).producer; }
   NodeId sole_consumer_of(NodeId id) const {
     return graph_.sole_consumer(graph_.node(id).outputs[0]);
   }

@@ -64,8 +64,8 @@ class Inliner {
     if (call.inputs.size() > body.inputs().size() || call.outputs.size() > body.outputs().size()) {
       return failure(Code::InvalidModel,
                      "function {} has {} inputs and {} outputs, the call has {} and {}",
-                     function.name, body.inputs().size(), body.outputs().size(),
-                     call.inputs.size(), call.outputs.size());
+                     function.name, body.inputs().size(), body.outputs().size(), call.inputs.size(),
+                     call.outputs.size());
     }
     graph.remove_node(id);
     ValueMap map = map_values(graph, body, call);

@@ -15,12 +15,43 @@ constexpr std::array<int, kRank> kNewAxis = {0, 3, 1, 2};
 const std::vector<std::int64_t> kToLast = {0, 2, 3, 1};
 const std::vector<std::int64_t> kToFirst = {0, 3, 1, 2};
 
-constexpr std::array kElementwise = std::to_array<std::string_view>(
-    {"Relu",     "LeakyRelu", "Sigmoid",  "Tanh", "HardSigmoid", "HardSwish", "Elu",   "Selu",
-     "Softplus", "Erf",       "Exp",      "Log",  "Sqrt",        "Abs",       "Neg",   "Floor",
-     "Ceil",     "Round",     "Cast",     "Gelu", "Mish",        "Swish",     "Clip",  "Softsign",
-     "Add",      "Sub",       "Mul",      "Div",  "Pow",         "Max",       "Min",   "Sum",
-     "PRelu",    "Reciprocal", "QuickGelu", "Celu", "ThresholdedRelu"});
+constexpr std::array kElementwise = std::to_array<std::string_view>({"Relu",
+                                                                     "LeakyRelu",
+                                                                     "Sigmoid",
+                                                                     "Tanh",
+                                                                     "HardSigmoid",
+                                                                     "HardSwish",
+                                                                     "Elu",
+                                                                     "Selu",
+                                                                     "Softplus",
+                                                                     "Erf",
+                                                                     "Exp",
+                                                                     "Log",
+                                                                     "Sqrt",
+                                                                     "Abs",
+                                                                     "Neg",
+                                                                     "Floor",
+                                                                     "Ceil",
+                                                                     "Round",
+                                                                     "Cast",
+                                                                     "Gelu",
+                                                                     "Mish",
+                                                                     "Swish",
+                                                                     "Clip",
+                                                                     "Softsign",
+                                                                     "Add",
+                                                                     "Sub",
+                                                                     "Mul",
+                                                                     "Div",
+                                                                     "Pow",
+                                                                     "Max",
+                                                                     "Min",
+                                                                     "Sum",
+                                                                     "PRelu",
+                                                                     "Reciprocal",
+                                                                     "QuickGelu",
+                                                                     "Celu",
+                                                                     "ThresholdedRelu"});
 
 bool is_one_of(std::span<const std::string_view> names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -47,9 +78,7 @@ class LayoutRewriter {
     return id != kNoValue && type(id).is_tensor() && type(id).shape &&
            type(id).shape->rank() == kRank;
   }
-  bool is_float_image(ValueId id) const {
-    return is_image(id) && type(id).dtype == DType::Float32;
-  }
+  bool is_float_image(ValueId id) const { return is_image(id) && type(id).dtype == DType::Float32; }
   bool has_twin(ValueId id) const { return id != kNoValue && twins_.count(id) != 0; }
 
   static Type twin_type(const Type& first) {
@@ -92,8 +121,8 @@ class LayoutRewriter {
         node.outputs.push_back(kNoValue);
         continue;
       }
-      const ValueId twin = graph_.add_value(graph_.unique_name(graph_.value(output).name),
-                                            twin_type(type(output)));
+      const ValueId twin =
+          graph_.add_value(graph_.unique_name(graph_.value(output).name), twin_type(type(output)));
       node.outputs.push_back(twin);
       made.emplace_back(output, twin);
     }
