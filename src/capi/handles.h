@@ -31,6 +31,9 @@ struct OrtMemoryInfo {
 struct OrtValue {
   sardonyx::Datum datum;
   OrtMemoryInfo memory;
+  /// Indices of a sparse tensor that is stored by rows.
+  sardonyx::Tensor csr_inner = {};
+  sardonyx::Tensor csr_outer = {};
 };
 
 struct OrtTensorTypeAndShapeInfo {

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -298,6 +300,19 @@ OrtStatus* SessionOptionsAppendExecutionProvider(OrtSessionOptions* options,
     return failure(Code::Unsupported,
                    "provider '{}' is not built in: the built-in one is CPUExecutionProvider",
                    provider_name);
+  });
+}
+
+OrtStatus* RegisterCustomOpsLibrary_V2(OrtSessionOptions*, const ORTCHAR_T* library_name) noexcept {
+  return guarded("RegisterCustomOpsLibrary_V2", [&]() -> Status {
+    SDX_TRY(require(library_name, "library_name"));
+    if (access(library_name, R_OK) != 0) {
+      return failure(Code::NoSuchFile, "the custom operator library '{}' cannot be read",
+                     library_name);
+    }
+    return failure(Code::Unsupported,
+                   "custom operators are not supported by this build: '{}' was not loaded",
+                   library_name);
   });
 }
 

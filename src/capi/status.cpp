@@ -34,6 +34,13 @@ OrtErrorCode ort_code(Code code) noexcept {
   return ORT_FAIL;
 }
 
+/// A zero byte, which a name in a model may hold, would end the text for the caller.
+std::string without_zeros(const std::string& text) {
+  std::string result;
+  for (const char c : text) c == '\0' ? result += "\\0" : result += c;
+  return result;
+}
+
 }  // namespace
 
 OrtStatus* make_status(OrtErrorCode code, const char* message) noexcept {
@@ -47,7 +54,7 @@ OrtStatus* make_status(OrtErrorCode code, const char* message) noexcept {
 OrtStatus* to_ort(const Status& status) noexcept {
   if (status.ok()) return nullptr;
   try {
-    return new OrtStatus{ort_code(status.code()), status.to_string()};
+    return new OrtStatus{ort_code(status.code()), without_zeros(status.to_string())};
   } catch (...) {
     return out_of_memory();
   }
