@@ -3,6 +3,12 @@
 #include <array>
 #include <cstdlib>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "base/log.h"
 
 namespace sardonyx {
@@ -69,5 +75,37 @@ Isa active_isa() {
   static const Isa isa = choose();
   return isa;
 }
+
+#if defined(__x86_64__) && defined(__linux__)
+
+namespace {
+
+bool request_amx() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_OSXSAVE) == 0) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  constexpr unsigned kTileAndInt8 = 3U << 24;
+  if ((d & kTileAndInt8) != kTileAndInt8) return false;
+  unsigned low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  constexpr unsigned kTileState = 3U << 17;
+  if ((low & kTileState) != kTileState) return false;
+  constexpr long kRequestPermission = 0x1023;
+  constexpr long kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+}  // namespace
+
+bool amx_int8_usable() {
+  static const bool usable = request_amx();
+  return usable;
+}
+
+#else
+
+bool amx_int8_usable() { return false; }
+
+#endif
 
 }  // namespace sardonyx

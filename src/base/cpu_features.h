@@ -21,4 +21,8 @@ bool isa_supported(Isa isa);
 /// variable SARDONYX_ISA names if it is supported. Fixed at the first call.
 Isa active_isa();
 
+/// Whether int8 products may use AMX tiles: the processor has them, and the operating system lets
+/// this process use them, which the first call asks for. They speed up the Avx512 kernels.
+bool amx_int8_usable();
+
 }  // namespace sardonyx

@@ -1,5 +1,6 @@
 #include "kernels/int8_gemm_impl.h"
 
+#include "kernels/avx512/int8_amx.h"
 #include "kernels/avx512/simd.h"
 
 namespace sardonyx::kernels::avx512 {
@@ -48,10 +49,13 @@ void row_sums(const Int8GemmArgs& args, std::int32_t* sums) {
   }
 }
 
+void run(const Int8GemmArgs& args) {
+  if (!int8_amx_run(args)) int8_run<Simd, Vnni, Vnni>(args);
+}
+
 }  // namespace
 
 extern const Int8GemmTable kInt8Gemm;
-const Int8GemmTable kInt8Gemm = {Isa::Avx512, 12, 32, 16, int8_run<Simd, Vnni, Vnni>, seal,
-                                 row_sums};
+const Int8GemmTable kInt8Gemm = {Isa::Avx512, 12, 32, 16, run, seal, row_sums};
 
 }  // namespace sardonyx::kernels::avx512
