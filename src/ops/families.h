@@ -32,6 +32,10 @@ std::span<const OpSchema> constant_schemas();
 std::span<const OpSchema> reduce_schemas();
 std::span<const OpSchema> detection_schemas();
 std::span<const OpSchema> skip_norm_schemas();
+std::span<const OpSchema> attention_schemas();
+std::span<const OpSchema> flex_attention_schemas();
+std::span<const OpSchema> rotary_schemas();
+std::span<const OpSchema> linear_attention_schemas();
 std::span<const OpSchema> nbits_schemas();
 std::span<const OpSchema> quantized_matmul_schemas();
 std::span<const OpSchema> channels_last_schemas();
@@ -74,6 +78,10 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     reduce_schemas,
     detection_schemas,
     skip_norm_schemas,
+    attention_schemas,
+    flex_attention_schemas,
+    rotary_schemas,
+    linear_attention_schemas,
     nbits_schemas,
     quantized_matmul_schemas,
     channels_last_schemas,
