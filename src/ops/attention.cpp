@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/element.h"
 #include "ops/attention_core.h"
 #include "ops/families.h"
 #include "ops/infer_context.h"
@@ -33,7 +32,8 @@ Dim part_of(Dim size, std::int64_t heads) { return is_known(size) ? size / heads
 Result<Sizes> sizes_of(const Attributes& attributes, const Shape& q, const Shape& k,
                        const Shape& v) {
   Sizes sizes;
-  const bool fits = (q.rank() == 3 || q.rank() == 4) && k.rank() == q.rank() && v.rank() == q.rank();
+  const bool fits =
+      (q.rank() == 3 || q.rank() == 4) && k.rank() == q.rank() && v.rank() == q.rank();
   if (!fits) {
     return failure(Code::InvalidModel,
                    "Q, K and V have shapes {}, {} and {}, expected all of rank 3 or all of rank 4",
@@ -225,39 +225,11 @@ class Masks {
   std::vector<std::int64_t> lengths_;
 };
 
-/// past and new rows of each head one after the other: [batch, heads, past + rows, size].
-template <typename C>
-Result<Tensor> join_past(const C* past, std::int64_t past_rows, const HeadRows<const C>& rows,
-                         std::int64_t batch, std::int64_t heads, std::int64_t row_count,
-                         std::int64_t size) {
-  SDX_ASSIGN(Tensor joined, make_scratch<C>(batch * heads * (past_rows + row_count) * size));
-  auto* to = reinterpret_cast<C*>(joined.mutable_data());
-  for (std::int64_t b = 0; b < batch; ++b) {
-    for (std::int64_t h = 0; h < heads; ++h) {
-      if (past_rows > 0) {
-        to = std::copy_n(past + (b * heads + h) * past_rows * size, past_rows * size, to);
-      }
-      for (std::int64_t i = 0; i < row_count; ++i) {
-        to = std::copy_n(rows.at(b, h) + i * rows.row_stride, size, to);
-      }
-    }
-  }
-  return joined;
-}
-
 template <typename C>
 HeadRows<const C> view_of(const C* data, bool is_packed, std::int64_t heads, std::int64_t rows,
                           std::int64_t size) {
   return is_packed ? HeadRows<const C>::rows_first(data, heads, rows, size)
                    : HeadRows<const C>::heads_first(data, heads, rows, size);
-}
-
-Status store_present(EvalContext& context, std::size_t output, const Tensor& joined) {
-  if (!context.has_output(output)) return {};
-  SDX_ASSIGN(Tensor * present, context.allocate(output));
-  SDX_ASSIGN(const Tensor converted, to_dtype(joined, present->dtype()));
-  std::copy_n(converted.data(), present->byte_size(), present->mutable_data());
-  return {};
 }
 
 template <typename C>
@@ -305,7 +277,8 @@ Status attention(EvalContext& context) {
   job.scores_out = scores.data();
   job.stage = static_cast<int>(attributes.get_int("qk_matmul_output_mode", 0));
   if (s.heads > 0) {
-    SDX_TRY(attend<C>(job, [&](std::int64_t b, std::int64_t h, C* row) { masks.apply(b, h, row); }));
+    SDX_TRY(
+        attend<C>(job, [&](std::int64_t b, std::int64_t h, C* row) { masks.apply(b, h, row); }));
   }
   y.commit();
   scores.commit();
@@ -320,18 +293,30 @@ Status evaluate_attention(EvalContext& context) {
 constexpr DTypeSet kMaskTypes = kNumericBf16 | set_of(DType::Bool);
 
 constexpr OpSchema kRows[] = {
-    {"", "Attention", 23, {"TTUvtu>Ttut", kFloatsBf16, kFloatsBf16, kMaskTypes},
+    {"",
+     "Attention",
+     23,
+     {"TTUvtu>Ttut", kFloatsBf16, kFloatsBf16, kMaskTypes},
      "is_causal:i kv_num_heads:i q_num_heads:i qk_matmul_output_mode:i scale:f softcap:f "
      "softmax_precision:i",
-     infer_attention, evaluate_attention},
-    {"", "Attention", 24, {"TTUvtui>Ttut", kFloatsBf16, kFloatsBf16, kMaskTypes},
+     infer_attention,
+     evaluate_attention},
+    {"",
+     "Attention",
+     24,
+     {"TTUvtui>Ttut", kFloatsBf16, kFloatsBf16, kMaskTypes},
      "is_causal:i kv_num_heads:i q_num_heads:i qk_matmul_output_mode:i scale:f softcap:f "
      "softmax_precision:i",
-     infer_attention, evaluate_attention},
-    {"", "Attention", 25, {"TTUvtui>Ttut", kFloatsBf16, kFloatsBf16, kMaskTypes},
+     infer_attention,
+     evaluate_attention},
+    {"",
+     "Attention",
+     25,
+     {"TTUvtui>Ttut", kFloatsBf16, kFloatsBf16, kMaskTypes},
      "is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i "
      "right_window_size:i scale:f softcap:f softmax_precision:i",
-     infer_attention, evaluate_attention},
+     infer_attention,
+     evaluate_attention},
 };
 
 }  // namespace

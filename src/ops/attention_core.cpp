@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "ir/element.h"
 
 namespace sardonyx {
 
@@ -133,6 +134,38 @@ Status attend(const AttentionJob<C>& job, ScoreBias<C> bias) {
   return {};
 }
 
+template <typename C>
+Result<Tensor> join_past(const C* past, std::int64_t past_rows, const HeadRows<const C>& rows,
+                         std::int64_t batch, std::int64_t heads, std::int64_t row_count,
+                         std::int64_t size) {
+  SDX_ASSIGN(Tensor joined, make_scratch<C>(batch * heads * (past_rows + row_count) * size));
+  auto* to = reinterpret_cast<C*>(joined.mutable_data());
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      if (past_rows > 0) {
+        to = std::copy_n(past + (b * heads + h) * past_rows * size, past_rows * size, to);
+      }
+      for (std::int64_t i = 0; i < row_count; ++i) {
+        to = std::copy_n(rows.at(b, h) + i * rows.row_stride, size, to);
+      }
+    }
+  }
+  return joined;
+}
+
+Status store_present(EvalContext& context, std::size_t output, const Tensor& elements) {
+  if (!context.has_output(output)) return {};
+  SDX_ASSIGN(Tensor * present, context.allocate(output));
+  SDX_ASSIGN(const Tensor converted, to_dtype(elements, present->dtype()));
+  std::copy_n(converted.data(), present->byte_size(), present->mutable_data());
+  return {};
+}
+
+template Result<Tensor> join_past<float>(const float*, std::int64_t, const HeadRows<const float>&,
+                                         std::int64_t, std::int64_t, std::int64_t, std::int64_t);
+template Result<Tensor> join_past<double>(const double*, std::int64_t,
+                                          const HeadRows<const double>&, std::int64_t, std::int64_t,
+                                          std::int64_t, std::int64_t);
 template void softmax_rows<float>(float*, std::int64_t, std::int64_t, const float*);
 template void softmax_rows<double>(double*, std::int64_t, std::int64_t, const double*);
 template Status attend<float>(const AttentionJob<float>&, ScoreBias<float>);

@@ -36,10 +36,10 @@ struct AttentionJob {
   std::int64_t keys = 0;
   std::int64_t head_size = 0;
   std::int64_t value_size = 0;
-  HeadRows<const C> q;
-  HeadRows<const C> k;
-  HeadRows<const C> v;
-  HeadRows<C> out;
+  HeadRows<const C> q{};
+  HeadRows<const C> k{};
+  HeadRows<const C> v{};
+  HeadRows<C> out{};
   C scale{1};
   /// Scores become cap * tanh(score / cap) when it is above zero.
   C softcap{0};
@@ -63,6 +63,16 @@ Status attend(const AttentionJob<C>& job, ScoreBias<C> bias);
 /// In place softmax of rows; `sink` may be null.
 template <typename C>
 void softmax_rows(C* scores, std::int64_t rows, std::int64_t columns, const C* sink);
+
+/// Past and new rows of each head one after the other: [batch, heads, past_rows + row_count, size].
+/// `past` may be null when there are no past rows.
+template <typename C>
+Result<Tensor> join_past(const C* past, std::int64_t past_rows, const HeadRows<const C>& rows,
+                         std::int64_t batch, std::int64_t heads, std::int64_t row_count,
+                         std::int64_t size);
+
+/// Makes output `output` these elements; nothing when nobody wants it.
+Status store_present(EvalContext& context, std::size_t output, const Tensor& elements);
 
 /// Refuses head counts that do not divide `size`, or zero.
 Status check_heads(std::string_view what, std::int64_t heads, Dim size);

@@ -32,6 +32,11 @@ std::span<const OpSchema> constant_schemas();
 std::span<const OpSchema> reduce_schemas();
 std::span<const OpSchema> detection_schemas();
 std::span<const OpSchema> skip_norm_schemas();
+std::span<const OpSchema> group_query_attention_schemas();
+std::span<const OpSchema> projected_attention_schemas();
+std::span<const OpSchema> deform_conv_schemas();
+std::span<const OpSchema> einsum_schemas();
+std::span<const OpSchema> fourier_schemas();
 std::span<const OpSchema> attention_schemas();
 std::span<const OpSchema> flex_attention_schemas();
 std::span<const OpSchema> rotary_schemas();
@@ -78,6 +83,11 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     reduce_schemas,
     detection_schemas,
     skip_norm_schemas,
+    group_query_attention_schemas,
+    projected_attention_schemas,
+    deform_conv_schemas,
+    einsum_schemas,
+    fourier_schemas,
     attention_schemas,
     flex_attention_schemas,
     rotary_schemas,

@@ -33,8 +33,8 @@ Status infer_flex(InferContext& context) {
                       !differ((*k)[1], (*v)[1]) && !differ((*k)[2], (*v)[2]) &&
                       !differ((*q)[3], (*k)[3]);
     if (!fits) {
-      return context.error("Q, K and V of shapes {}, {} and {} do not fit together",
-                           q->to_string(), k->to_string(), v->to_string());
+      return context.error("Q, K and V of shapes {}, {} and {} do not fit together", q->to_string(),
+                           k->to_string(), v->to_string());
     }
     if (is_known((*q)[1]) && is_known((*k)[1]) && ((*k)[1] < 1 || (*q)[1] % (*k)[1] != 0)) {
       return context.error("{} query heads are no multiple of {} key heads", (*q)[1], (*k)[1]);
@@ -46,7 +46,8 @@ Status infer_flex(InferContext& context) {
     if (!context.attributes().has(name)) continue;
     const Type input = Type::tensor(precision, scores);
     SDX_ASSIGN(const auto types, context.infer_subgraph(name, std::span(&input, 1)));
-    if (types.size() != 1) return context.error("{} has {} outputs, expected 1", name, types.size());
+    if (types.size() != 1)
+      return context.error("{} has {} outputs, expected 1", name, types.size());
   }
   return {};
 }
@@ -124,8 +125,13 @@ Status evaluate_flex(EvalContext& context) {
 }
 
 constexpr OpSchema kRows[] = {
-    {"ai.onnx.preview", "FlexAttention", 1, {"TTT>T", kFloatsBf16},
-     "prob_mod:g scale:f score_mod:g softmax_precision:i", infer_flex, evaluate_flex},
+    {"ai.onnx.preview",
+     "FlexAttention",
+     1,
+     {"TTT>T", kFloatsBf16},
+     "prob_mod:g scale:f score_mod:g softmax_precision:i",
+     infer_flex,
+     evaluate_flex},
 };
 
 }  // namespace

@@ -36,8 +36,8 @@ Result<LinearSizes> linear_sizes(const Attributes& attributes, const Shape& q, c
   SDX_TRY(check_heads("kv_num_heads", sizes.kv_heads, k[2]));
   SDX_TRY(check_heads("kv_num_heads", sizes.kv_heads, v[2]));
   if (sizes.heads % sizes.kv_heads != 0 && sizes.kv_heads % sizes.heads != 0) {
-    return failure(Code::InvalidModel, "{} query heads do not group over {} key heads",
-                   sizes.heads, sizes.kv_heads);
+    return failure(Code::InvalidModel, "{} query heads do not group over {} key heads", sizes.heads,
+                   sizes.kv_heads);
   }
   sizes.batch = q[0];
   sizes.steps = q[1];
@@ -173,8 +173,10 @@ Status evaluate_linear_attention(EvalContext& context) {
   for (std::int64_t i = 0; i < s.batch * s.kv_heads; ++i) {
     const std::int64_t b = i / s.kv_heads;
     const std::int64_t head = i % s.kv_heads;
-    if (past) std::copy_n(past.data() + i * size, size, state);
-    else std::fill_n(state, size, 0.0F);
+    if (past)
+      std::copy_n(past.data() + i * size, size, state);
+    else
+      std::fill_n(state, size, 0.0F);
     for (std::int64_t t = 0; t < s.steps; ++t) {
       const std::int64_t row = b * s.steps + t;
       update_state(s, in, row, head, state, state + size);
@@ -196,12 +198,20 @@ Status evaluate_linear_attention(EvalContext& context) {
 constexpr DTypeSet kFloat = set_of(DType::Float32, DType::Float16, DType::BFloat16);
 
 constexpr OpSchema kRows[] = {
-    {"", "LinearAttention", 27, {"TTTutt>TU", kFloat, kFloat},
-     "chunk_size:i kv_num_heads:i! q_num_heads:i! scale:f update_rule:s", infer_linear_attention,
+    {"",
+     "LinearAttention",
+     27,
+     {"TTTutt>TU", kFloat, kFloat},
+     "chunk_size:i kv_num_heads:i! q_num_heads:i! scale:f update_rule:s",
+     infer_linear_attention,
      evaluate_linear_attention},
-    {"com.microsoft", "LinearAttention", 1, {"TTTutt>TU", kFloat, kFloat},
+    {"com.microsoft",
+     "LinearAttention",
+     1,
+     {"TTTutt>TU", kFloat, kFloat},
      "chunk_size:i kv_num_heads:i! q_num_heads:i! scale:f state_window:i update_rule:s",
-     infer_linear_attention, evaluate_linear_attention},
+     infer_linear_attention,
+     evaluate_linear_attention},
 };
 
 }  // namespace

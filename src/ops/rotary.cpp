@@ -112,8 +112,8 @@ Result<std::vector<std::int64_t>> cache_rows(EvalContext& context, const RotaryI
   // A 1-dimensional position is where the sequence starts.
   const bool is_start = has_positions && context.tensor(inputs.positions).rank() < 2;
   const std::int64_t limit = has_positions ? cosines.dim(0) : cosines.dim(0) * cosines.dim(1);
-  const std::int64_t sine_limit = context.tensor(inputs.sines).shape().product(
-      0, context.tensor(inputs.sines).rank() - 1);
+  const std::int64_t sine_limit =
+      context.tensor(inputs.sines).shape().product(0, context.tensor(inputs.sines).rank() - 1);
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t t = static_cast<std::int64_t>(i) % sizes.length;
     rows[i] = !has_positions ? static_cast<std::int64_t>(i)
@@ -143,8 +143,8 @@ Status evaluate_rotary(EvalContext& context) {
     for (std::int64_t b = 0; b < s.batch; ++b) {
       for (std::int64_t h = 0; h < s.heads; ++h) {
         for (std::int64_t t = 0; t < s.length; ++t) {
-          const std::int64_t row = s.is_packed ? (b * s.length + t) * s.heads + h
-                                               : (b * s.heads + h) * s.length + t;
+          const std::int64_t row =
+              s.is_packed ? (b * s.length + t) * s.heads + h : (b * s.heads + h) * s.length + t;
           const std::int64_t angle =
               rows[static_cast<std::size_t>(b * s.length + t)] * (s.dims / 2);
           rotate_row(x.data() + row * s.head_size, s.head_size, s.dims, is_interleaved,
@@ -160,11 +160,20 @@ Status evaluate_rotary(EvalContext& context) {
 constexpr DTypeSet kFloat = set_of(DType::Float32, DType::Float16, DType::BFloat16);
 
 constexpr OpSchema kRows[] = {
-    {"", "RotaryEmbedding", 23, {"TTTi>T", kFloat}, "interleaved:i num_heads:i rotary_embedding_dim:i",
-     infer_rotary<kStandard>, evaluate_rotary<kStandard>},
-    {"com.microsoft", "RotaryEmbedding", 1, {"TITT>T", kFloat},
+    {"",
+     "RotaryEmbedding",
+     23,
+     {"TTTi>T", kFloat},
+     "interleaved:i num_heads:i rotary_embedding_dim:i",
+     infer_rotary<kStandard>,
+     evaluate_rotary<kStandard>},
+    {"com.microsoft",
+     "RotaryEmbedding",
+     1,
+     {"TITT>T", kFloat},
      "interleaved:i is_packed_batching:i num_heads:i rotary_embedding_dim:i scale:f",
-     infer_rotary<kMicrosoft>, evaluate_rotary<kMicrosoft>},
+     infer_rotary<kMicrosoft>,
+     evaluate_rotary<kMicrosoft>},
 };
 
 }  // namespace
