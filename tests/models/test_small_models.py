@@ -23,7 +23,6 @@ SMALL = (
 sys.path.insert(0, str(HERE))
 
 import compare
-
 from inputs import make_inputs
 
 
