@@ -16,7 +16,8 @@ bool keeps_weights_small(const Node& node) {
 
 class Folder {
  public:
-  Folder(Graph& graph, std::size_t& budget_bytes) : graph_(graph), budget_bytes_(budget_bytes) {}
+  Folder(Graph& graph, std::size_t& budget_bytes, bool keeps_quantized)
+      : graph_(graph), budget_bytes_(budget_bytes), keeps_quantized_(keeps_quantized) {}
 
   Status run() {
     SDX_ASSIGN(const std::vector<NodeId> order, graph_.topological_order());
@@ -36,7 +37,7 @@ class Folder {
       if (!constant) return node.op_type == "Shape" && has_static_input(node);
       input_bytes += constant->byte_size();
     }
-    return !keeps_weights_small(node) || input_bytes < 256;
+    return !keeps_quantized_ || !keeps_weights_small(node) || input_bytes < 256;
   }
 
   bool has_static_input(const Node& node) const {
@@ -82,13 +83,27 @@ class Folder {
 
   Graph& graph_;
   std::size_t& budget_bytes_;
+  bool keeps_quantized_;
 };
 
 }  // namespace
 
-Status fold_constants(Graph& graph, const PassOptions& options) {
+namespace {
+
+Status fold(Graph& graph, const PassOptions& options, bool keeps_quantized) {
   std::size_t budget_bytes = options.folded_bytes_max;
-  return for_each_graph(graph, [&](Graph& part) { return Folder(part, budget_bytes).run(); });
+  return for_each_graph(
+      graph, [&](Graph& part) { return Folder(part, budget_bytes, keeps_quantized).run(); });
+}
+
+}  // namespace
+
+Status fold_constants(Graph& graph, const PassOptions& options) {
+  return fold(graph, options, true);
+}
+
+Status fold_weights(Graph& graph, const PassOptions& options) {
+  return fold(graph, options, false);
 }
 
 }  // namespace sardonyx

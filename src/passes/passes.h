@@ -18,6 +18,8 @@ Status fold_constants(Graph& graph, const PassOptions& options);
 Status fuse_silu(Graph& graph, const PassOptions& options);
 /// Adds the sum with a tensor of the same shape and the activation after it to a convolution.
 Status fuse_conv(Graph& graph, const PassOptions& options);
+/// The same for quantised weights that no integer kernel took.
+Status fold_weights(Graph& graph, const PassOptions& options);
 /// Gelu written out with Erf as one node.
 Status fuse_gelu(Graph& graph, const PassOptions& options);
 /// Layer and root-mean-square normalisation written out as one node, where the scale cannot widen

@@ -17,6 +17,8 @@ constexpr std::array kCommonPasses = {
 
 constexpr std::array kProviderPasses = {
     Pass{"fuse_quantized_conv", 0, fuse_quantized_conv},
+    Pass{"remove_dead_nodes", 0, remove_dead_nodes},
+    Pass{"fold_weights", 1, fold_weights},
     Pass{"fuse_gelu", 0, fuse_gelu},
     Pass{"fuse_norm", 0, fuse_norm},
     Pass{"fuse_silu", 0, fuse_silu},

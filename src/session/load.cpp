@@ -1,5 +1,7 @@
 #include "session/load.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "onnx/writer.h"
@@ -62,8 +64,21 @@ Status densify_initializers(Graph& graph, std::size_t& budget_bytes) {
   return {};
 }
 
-PassOptions pass_options(const SessionOptions& options) {
+/// Small models must not grow without bound; weights stored as integers may become floats.
+std::size_t folding_bound(const Graph& graph) {
+  constexpr std::size_t kLeast_bytes = std::size_t{64} << 20;
+  constexpr std::size_t kMost_bytes = std::size_t{1} << 30;
+  std::size_t total_bytes = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const auto& constant = graph.value(id).constant;
+    if (constant) total_bytes += constant->byte_size();
+  }
+  return std::max(kLeast_bytes, std::min(kMost_bytes, 5 * total_bytes));
+}
+
+PassOptions pass_options(const Graph& graph, const SessionOptions& options) {
   PassOptions result;
+  result.folded_bytes_max = folding_bound(graph);
   result.level = options.optimization_level;
   if (const auto found = options.entries.find("optimization.disable_specified_optimizers");
       found != options.entries.end()) {
@@ -81,7 +96,7 @@ Status prepare_model(Model& model, const SessionOptions& options) {
   SDX_TRY(densify_initializers(model.graph, budget_bytes));
   fix_dimensions(model, options);
   SDX_TRY(infer_types(model.graph));
-  SDX_TRY(run_passes(PassStage::Common, model.graph, pass_options(options)));
+  SDX_TRY(run_passes(PassStage::Common, model.graph, pass_options(model.graph, options)));
   if (!options.optimized_model_path.empty()) {
     SDX_TRY(write_model(model, options.optimized_model_path));
   }
