@@ -68,6 +68,7 @@ STEPS = (
     Step("python tests", (python(*PYTEST, "tests/python"),), ("build release",)),
     Step("install tests", (python(*PYTEST, "tests/install"),), ("build release",)),
     Step("case tests", (python(*PYTEST, "tests/cases"),), ("build release",)),
+    Step("drop-in tests", (python(*PYTEST, "tests/dropin"),), ("build release",)),
     Step("model tests", (python(*PYTEST, "tests/models"),), ("build release",)),
     Step(
         "conformance",
