@@ -94,8 +94,12 @@ struct ThreadPool::Impl {
   std::atomic<int> parked{0};
   std::atomic<bool> stop{false};
   std::mutex owner;
-  std::mutex park_mutex;
-  std::condition_variable park;
+  /// Where idle workers sleep.
+  struct Parking {
+    std::mutex mutex;
+    std::condition_variable wake;
+  };
+  std::unique_ptr<Parking> parking = std::make_unique<Parking>();
   std::vector<std::thread> workers;
   int forks = 0;
 
@@ -118,9 +122,9 @@ struct ThreadPool::Impl {
       if (turn % 256 == 0 && Clock::now() > limit) break;
       relax();
     }
-    std::unique_lock lock(park_mutex);
+    std::unique_lock lock(parking->mutex);
     parked.fetch_add(1);
-    park.wait(lock, [&] { return stop.load() || generation.load() != seen; });
+    parking->wake.wait(lock, [&] { return stop.load() || generation.load() != seen; });
     parked.fetch_sub(1);
     return !stop.load();
   }
@@ -143,6 +147,9 @@ struct ThreadPool::Impl {
       // These threads live in the parent only: their handles must be neither joined nor destroyed.
       for (std::thread& worker : workers) new std::thread(std::move(worker));
       workers.clear();
+      // They may have held the mutex, and destroying a condition waits for those who wait on it.
+      static_cast<void>(parking.release());
+      parking = std::make_unique<Parking>();
       state.store(0);
       parked.store(0);
       forks = seen_forks;
@@ -161,8 +168,8 @@ struct ThreadPool::Impl {
     state.store(kOpen, std::memory_order_release);
     generation.fetch_add(1);
     if (parked.load() > 0) {
-      const std::lock_guard lock(park_mutex);
-      park.notify_all();
+      const std::lock_guard lock(parking->mutex);
+      parking->wake.notify_all();
     }
     loop.work();
     state.fetch_and(~kOpen, std::memory_order_acq_rel);
@@ -183,10 +190,10 @@ ThreadPool::~ThreadPool() {
     return;
   }
   {
-    const std::lock_guard lock(impl_->park_mutex);
+    const std::lock_guard lock(impl_->parking->mutex);
     impl_->stop.store(true);
   }
-  impl_->park.notify_all();
+  impl_->parking->wake.notify_all();
   for (std::thread& worker : impl_->workers) worker.join();
 }
 

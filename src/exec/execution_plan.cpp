@@ -174,13 +174,21 @@ class Planner {
 
   /// Results are written where the caller wants them, when one buffer can serve.
   void choose_outputs() {
+    plan_->is_own_output.assign(program_.outputs.size(), false);
     for (std::uint32_t k = 0; k < program_.outputs.size(); ++k) {
-      const SlotId root = root_[program_.outputs[k]];
-      SlotPlan& owner = plan_->slots[root];
-      if (owner.storage == Storage::Dynamic) owner.escapes = true;
-      if (owner.storage != Storage::Arena) continue;
+      SlotId slot = program_.outputs[k];
+      while (plan_->slots[slot].storage == Storage::View) slot = plan_->slots[slot].target;
+      // A view whose shape only the run tells leaves its owner where it is.
+      const bool is_dynamic = plan_->slots[slot].storage == Storage::Dynamic;
+      SlotPlan& owner = plan_->slots[is_dynamic ? root_[slot] : slot];
+      if (owner.storage == Storage::Dynamic && !owner.escapes) {
+        owner.escapes = true;
+        plan_->is_own_output[k] = true;
+      }
+      if (is_dynamic || owner.storage != Storage::Arena) continue;
       owner.storage = Storage::Output;
       owner.target = k;
+      plan_->is_own_output[k] = true;
     }
   }
 

@@ -52,6 +52,8 @@ struct ExecutionPlan {
   std::vector<StepPlan> steps;
   std::vector<SlotId> releases;
   std::vector<std::pair<SlotId, Tensor>> known;
+  /// Per output: its memory is made in the run for it alone. Others are copied when handed out.
+  std::vector<bool> is_own_output;
   std::size_t arena_bytes = 0;
 
   bool fits(std::span<const Datum> inputs, std::span<const Datum> captures) const;

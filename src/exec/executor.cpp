@@ -63,14 +63,18 @@ struct Frame {
     return {};
   }
 
-  /// Points the slots of a plan at their memory.
-  Status bind(std::shared_ptr<const ExecutionPlan> next) {
-    if (plan != nullptr) {
-      for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-        if (plan->slots[slot].storage != Storage::External) slots[slot] = Datum();
-      }
+  /// Lets go of what the plan put into the slots.
+  void unbind() {
+    if (plan == nullptr) return;
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      if (plan->slots[slot].storage != Storage::External) slots[slot] = Datum();
     }
     plan.reset();
+  }
+
+  /// Points the slots of a plan at their memory.
+  Status bind(std::shared_ptr<const ExecutionPlan> next) {
+    unbind();
     SDX_TRY(reserve(next->arena_bytes));
     for (const auto& [slot, tensor] : next->known) slots[slot] = tensor;
     for (SlotId slot = 0; slot < slots.size(); ++slot) {
@@ -367,12 +371,7 @@ class Runner {
       }
       // What is a constant's, an input's or another output's memory is copied: the caller may
       // write into what it gets.
-      SlotId root = program_.outputs[k];
-      while (plan_.slots[root].storage == Storage::View) root = plan_.slots[root].target;
-      const SlotPlan& owner = plan_.slots[root];
-      const bool is_ours = owner.storage == Storage::Dynamic ||
-                           (owner.storage == Storage::Output && owner.target == k);
-      if (!is_ours && result.tensor() != nullptr) {
+      if (!plan_.is_own_output[k] && result.tensor() != nullptr) {
         SDX_ASSIGN(Tensor copy, clone(*result.tensor()));
         outputs_[k] = Datum(std::move(copy));
       } else {
@@ -437,7 +436,7 @@ void Executor::shrink() {
   for (std::size_t i = 0; i < impl_->frame_count.load(); ++i) {
     Frame& frame = *impl_->frames[i];
     if (frame.is_taken.exchange(true)) continue;
-    frame.plan.reset();
+    frame.unbind();
     frame.arena.reset();
     frame.arena_bytes = 0;
     frame.heap.trim();
