@@ -36,9 +36,10 @@ kernels::ConvShape kernel_shape(const ConvSizes& sizes) {
   return shape;
 }
 
-bool is_depthwise(const kernels::ConvShape& shape) {
-  return shape.groups > 1 && shape.groups == shape.in_channels &&
-         shape.out_channels == shape.in_channels && shape.in[0] == 1 && shape.kernel[0] == 1;
+/// Whether the depthwise kernels serve it: one channel a group, at most two spatial axes, no sum.
+bool is_depthwise(const ConvSizes& sizes, bool has_sum) {
+  return sizes.groups > 1 && sizes.groups == sizes.in_channels &&
+         sizes.out_channels == sizes.in_channels && sizes.window.rank <= 2 && !has_sum;
 }
 
 kernels::DepthwiseShape depthwise_shape(const kernels::ConvShape& shape) {
@@ -87,20 +88,27 @@ bool is_float_conv(const KernelRequest& request) {
 class ConvNhwcKernel final : public NodeKernel {
  public:
   ConvNhwcKernel(const KernelRequest& request, kernels::Activation activation)
-      : NodeKernel(request), activation_(activation), thread_count_(request.thread_count()) {}
+      : NodeKernel(request),
+        activation_(activation),
+        has_sum_(request.has_input(3)),
+        thread_count_(request.thread_count()) {}
 
   Status pack(const KernelRequest& request) {
     const Tensor* weight = request.constant(1);
     if (weight == nullptr || !weight->shape().is_static()) return {};
-    // The layout of packed weights does not depend on the image: a small one stands in for it.
-    Shape x = Shape::filled(weight->rank(), 64);
+    // The layout of packed weights does not depend on the image: a large one stands in for it.
+    constexpr Dim kLarge = Dim{1} << 20;
+    Shape x = Shape::filled(weight->rank(), kLarge);
+    x[0] = 1;
     x[1] = weight->dim(1) * attributes().get_int("group", 1);
-    SDX_ASSIGN(const ConvSizes sizes, conv_sizes(attributes(), x, weight->shape()));
+    const auto fitted = conv_sizes(attributes(), x, weight->shape());
+    if (!fitted.ok()) return {};
+    const ConvSizes& sizes = *fitted;
     const kernels::ConvShape shape = kernel_shape(sizes);
     const auto* source = weight->values<float>().data();
     SDX_TRY(pack_winograd(request, *weight));
     if (winograd_ != nullptr) return {};
-    if (is_depthwise(shape)) {
+    if (is_depthwise(sizes, request.has_input(3))) {
       const std::size_t bytes = weight->byte_size();
       SDX_ASSIGN(packed_,
                  request.weights().pack(*weight, "packed:depthwise", bytes, [&](std::byte* target) {
@@ -131,7 +139,7 @@ class ConvNhwcKernel final : public NodeKernel {
       return static_cast<std::size_t>(thread_count_) *
              winograd_scratch_bytes(kernels::plan_winograd(shape));
     }
-    if (is_depthwise(shape)) {
+    if (is_depthwise(*sizes, has_sum_)) {
       return packed_ != nullptr ? 0
                                 : static_cast<std::size_t>(shape.in_channels * shape.taps()) * 4;
     }
@@ -145,16 +153,15 @@ class ConvNhwcKernel final : public NodeKernel {
                conv_sizes(attributes(), channels_first_shape(x.shape()), context.input(1).shape()));
     const kernels::ConvShape shape = kernel_shape(sizes);
     if (context.output(0).element_count() == 0) return {};
-    if (is_depthwise(shape) && !context.has_input(3)) {
+    if (is_depthwise(sizes, has_sum_)) {
       run_depthwise(context, shape);
       return {};
     }
     kernels::ConvArgs args;
     args.x = floats(context, 0);
     args.x_stride = shape.in_channels;
-    args.packed = packed_ != nullptr && !is_depthwise(shape)
-                      ? reinterpret_cast<const float*>(packed_->bytes.get())
-                      : nullptr;
+    args.packed =
+        packed_ != nullptr ? reinterpret_cast<const float*>(packed_->bytes.get()) : nullptr;
     args.source = floats(context, 1);
     args.y = context.output(0).mutable_values<float>().data();
     args.y_stride = shape.out_channels;
@@ -279,6 +286,7 @@ class ConvNhwcKernel final : public NodeKernel {
   }
 
   kernels::Activation activation_;
+  bool has_sum_;
   int thread_count_;
   std::shared_ptr<const PackedBlob> packed_;
   std::shared_ptr<const PackedBlob> winograd_;  // instead of packed_
@@ -296,14 +304,17 @@ Result<std::unique_ptr<Kernel>> create_nhwc(const KernelRequest& request) {
 class ConvNchwKernel final : public NodeKernel {
  public:
   ConvNchwKernel(const KernelRequest& request, kernels::Activation activation)
-      : NodeKernel(request), activation_(activation), thread_count_(request.thread_count()) {}
+      : NodeKernel(request),
+        activation_(activation),
+        has_sum_(request.has_input(3)),
+        thread_count_(request.thread_count()) {}
 
   std::size_t scratch_bytes(std::span<const Type* const> types,
                             std::span<const Type>) const override {
     const auto sizes = conv_sizes(attributes(), *types[0]->shape, *types[1]->shape);
     if (!sizes.ok()) return 0;
     const kernels::ConvShape shape = kernel_shape(*sizes);
-    if (is_depthwise(shape)) return 0;
+    if (is_depthwise(*sizes, has_sum_)) return 0;
     return static_cast<std::size_t>(thread_count_) * each_bytes(kernels::plan_conv_nchw(shape));
   }
 
@@ -313,7 +324,7 @@ class ConvNchwKernel final : public NodeKernel {
     const kernels::ConvShape shape = kernel_shape(sizes);
     if (context.output(0).element_count() == 0) return {};
     float* y = context.output(0).mutable_values<float>().data();
-    if (is_depthwise(shape) && !context.has_input(3)) {
+    if (is_depthwise(sizes, has_sum_)) {
       kernels::DepthwiseArgs args;
       args.shape = depthwise_shape(shape);
       args.x = floats(context, 0);
@@ -352,6 +363,7 @@ class ConvNchwKernel final : public NodeKernel {
   }
 
   kernels::Activation activation_;
+  bool has_sum_;
   int thread_count_;
 };
 

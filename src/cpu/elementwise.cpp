@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 
 #include "cpu/node_kernel.h"
@@ -87,6 +88,8 @@ std::optional<kernels::Activation> activation_of_node(const KernelRequest& reque
     clip.beta = attributes.get_float("max", clip.beta);
     return clip;
   }
+  clip.alpha = -std::numeric_limits<float>::infinity();
+  clip.beta = std::numeric_limits<float>::infinity();
   for (std::size_t i = 1; i <= 2; ++i) {
     if (!request.has_input(i)) continue;
     const auto bound = scalar_constant(request, i);

@@ -198,7 +198,8 @@ Result<std::unique_ptr<Kernel>> create_to_float(const KernelRequest& request) {
   const Dim columns = (*request.shape(1))[1];
   const bool scales_fit = is_per_column(request, 2, columns, true) &&
                           is_per_column(request, 3, columns, false) &&
-                          is_per_column(request, 6, columns, false);
+                          (!request.has_input(6) ||
+                           (request.shape(6) != nullptr && *request.shape(6) == Shape{columns}));
   if (!scales_fit) return std::unique_ptr<Kernel>();
   return make(request, form);
 }

@@ -179,7 +179,7 @@ class MatMulKernel final : public NodeKernel {
     const Tensor& c = context.input(2);
     const float* values = c.values<float>().data();
     const std::int64_t count = c.element_count();
-    if (count == product.n && (c.rank() == 1 || c.dim(c.rank() - 1) == product.n)) {
+    if (count == product.n && c.rank() != 0 && c.dim(c.rank() - 1) == product.n) {
       args.epilogue.bias = values;
       return false;
     }

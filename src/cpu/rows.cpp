@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "cpu/node_kernel.h"
@@ -25,8 +26,10 @@ class SoftmaxKernel final : public NodeKernel {
     const Tensor& x = context.input(0);
     if (x.element_count() == 0) return {};
     const bool is_flat = schema().since < 13;
-    const auto axis = normalize_axis(attributes().get_int("axis", is_flat ? 1 : -1), x.rank());
-    const int first = is_flat && axis ? *axis : x.rank() - 1;
+    const std::int64_t given = attributes().get_int("axis", is_flat ? 1 : -1);
+    const auto axis = normalize_axis(given, x.rank());
+    // The old versions take axis 1 of a vector: rows of one element.
+    const int first = !is_flat ? x.rank() - 1 : axis ? *axis : x.rank();
     const std::int64_t columns = x.shape().product(first, x.rank());
     const float* from = x.values<float>().data();
     float* to = context.output(0).mutable_values<float>().data();
@@ -87,6 +90,15 @@ class NormKernel final : public NodeKernel {
   Form form_;
 };
 
+/// Whether a shape is `tail`, axes of size 1 before it aside.
+bool is_like(const Shape& shape, const Shape& tail) {
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const int at = axis - shape.rank() + tail.rank();
+    if (shape[axis] != (at < 0 ? 1 : tail[at])) return false;
+  }
+  return shape.rank() >= tail.rank();
+}
+
 /// Whether the scale covers exactly the axes from `axis` on.
 bool scale_fits(const KernelRequest& request, std::int64_t axis) {
   const Shape* x = request.shape(0);
@@ -97,11 +109,9 @@ bool scale_fits(const KernelRequest& request, std::int64_t axis) {
   Shape tail;
   for (int i = *first; i < x->rank(); ++i) tail.push_back((*x)[i]);
   if (!tail.is_static()) return false;
-  const bool same = tail.element_count() == scale->element_count();
   const Shape* bias = request.shape(2);
-  const bool bias_fits =
-      !request.has_input(2) || (bias != nullptr && bias->element_count() == scale->element_count());
-  return same && bias_fits && scale->element_count() != 0;
+  const bool bias_fits = !request.has_input(2) || (bias != nullptr && is_like(*bias, tail));
+  return is_like(*scale, tail) && bias_fits && scale->element_count() != 0;
 }
 
 template <bool kSubtractsMean>
@@ -193,13 +203,14 @@ class ReduceKernel final : public NodeKernel {
  private:
   bool reduced(int axis) const { return is_reduced_[static_cast<std::size_t>(axis)]; }
 
-  /// Sums over nothing are 0; a mean, maximum or minimum of nothing is refused as elsewhere.
+  /// Over nothing: a sum is 0, a mean NaN, a maximum and a minimum the infinities.
   Status empty(KernelContext& context) const {
-    if (is_mean_ || kind_ == kernels::ReduceKind::Max || kind_ == kernels::ReduceKind::Min) {
-      return Status(Code::Runtime, "the reduced axes have no elements");
-    }
+    using Limits = std::numeric_limits<float>;
+    float value = is_mean_ ? Limits::quiet_NaN() : 0;
+    if (kind_ == kernels::ReduceKind::Max) value = -Limits::infinity();
+    if (kind_ == kernels::ReduceKind::Min) value = Limits::infinity();
     const auto target = context.output(0).mutable_values<float>();
-    std::fill(target.begin(), target.end(), 0.0F);
+    std::fill(target.begin(), target.end(), value);
     return {};
   }
 

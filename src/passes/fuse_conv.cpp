@@ -1,3 +1,4 @@
+#include <limits>
 #include <optional>
 
 #include "passes/passes.h"
@@ -52,8 +53,9 @@ std::optional<FusedActivation> activation_of(const Graph& graph, const Node& nod
     if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return open;
     return scalar(graph, node.inputs[i]);
   };
-  const auto low = bound(1, -kLargest);
-  const auto high = bound(2, kLargest);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto low = bound(1, -kInfinity);
+  const auto high = bound(2, kInfinity);
   if (!low || !high) return std::nullopt;
   return FusedActivation{name, {*low, *high}};
 }

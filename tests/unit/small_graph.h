@@ -30,8 +30,8 @@ class SmallGraph {
     return id;
   }
   ValueId constant(Tensor tensor) {
-    const ValueId id = graph.add_value(graph.unique_name("c"),
-                                       Type::tensor(tensor.dtype(), tensor.shape()));
+    const ValueId id =
+        graph.add_value(graph.unique_name("c"), Type::tensor(tensor.dtype(), tensor.shape()));
     graph.set_constant(id, std::move(tensor));
     return id;
   }
@@ -117,7 +117,8 @@ std::vector<T> values_of(const Datum& datum) {
 /// A graph as its nodes' kernels, without passes.
 class Runnable {
  public:
-  explicit Runnable(SmallGraph& small, int thread_count = 2) : pool_(ThreadPoolOptions{thread_count}) {
+  explicit Runnable(SmallGraph& small, int thread_count = 2)
+      : pool_(ThreadPoolOptions{thread_count}) {
     small.infer();
     PackedWeights weights(store_, {std::size_t{1} << 28, std::size_t{1} << 28});
     auto program = lower(small.graph, weights, thread_count);

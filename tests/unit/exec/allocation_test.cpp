@@ -87,15 +87,14 @@ TEST_CASE("a run with given outputs and known shapes does not touch the heap") {
   const ValueId w = small.constant(random_floats({4, 3, 3, 3}));
   const ValueId conv = small.node("Conv", {x, w}, with({{"pads", attribute({1, 1, 1, 1})}}));
   const ValueId relu = small.node("Relu", {conv});
-  const ValueId pool = small.node("MaxPool", {relu},
-                                  with({{"kernel_shape", attribute({2, 2})},
-                                        {"strides", attribute({2, 2})}}));
+  const ValueId pool =
+      small.node("MaxPool", {relu},
+                 with({{"kernel_shape", attribute({2, 2})}, {"strides", attribute({2, 2})}}));
   const ValueId flat = small.node("Reshape", {pool, small.ints({4, 16})});
   const ValueId turned = small.node("Transpose", {flat});
   const ValueId product = small.node("MatMul", {turned, small.constant(random_floats({4, 40}))});
   const ValueId sum = small.node("Add", {product, small.constant(random_floats({40}))});
-  const ValueId norm = small.node("LayerNormalization",
-                                  {sum, small.constant(random_floats({40}))},
+  const ValueId norm = small.node("LayerNormalization", {sum, small.constant(random_floats({40}))},
                                   with({{"axis", attribute(-1)}}));
   const ValueId both = small.node("Concat", {norm, sum}, with({{"axis", attribute(1)}}));
   small.output(small.node("Softmax", {both}, with({{"axis", attribute(-1)}})));
@@ -119,8 +118,8 @@ TEST_CASE("shapes that are computed from shapes cost no allocation either") {
   const ValueId x = small.input("x", {kUnknownDim, 6});
   const ValueId shape = small.node("Shape", {x});
   const ValueId first = small.node("Gather", {shape, small.ints({0})});
-  const ValueId wanted = small.node("Concat", {first, small.ints({2, 3})},
-                                    with({{"axis", attribute(0)}}));
+  const ValueId wanted =
+      small.node("Concat", {first, small.ints({2, 3})}, with({{"axis", attribute(0)}}));
   small.output(small.node("Relu", {small.node("Reshape", {x, wanted})}));
   const auto part = compiled(small, 1);
   const std::vector<Datum> inputs = {random_floats({5, 6})};

@@ -55,13 +55,14 @@ TEST_CASE("outputs may be inputs, constants, views of them and one value twice")
   const ValueId x = small.input("x", {2});
   const ValueId c = small.floats({2}, {7, 8});
   const ValueId y = small.node("Neg", {x});
-  for (const ValueId id : {x, c, y, y, small.node("Reshape", {x, small.ints({1, 2})}),
-                           small.node("Reshape", {y, small.ints({2, 1})}),
-                           small.node("Identity", {c})}) {
+  for (const ValueId id :
+       {x, c, y, y, small.node("Reshape", {x, small.ints({1, 2})}),
+        small.node("Reshape", {y, small.ints({2, 1})}), small.node("Identity", {c})}) {
     small.output(id);
   }
   Runnable run(small);
-  const std::vector<Floats> expected = {{1, 2}, {7, 8}, {-1, -2}, {-1, -2}, {1, 2}, {-1, -2}, {7, 8}};
+  const std::vector<Floats> expected = {{1, 2}, {7, 8},   {-1, -2}, {-1, -2},
+                                        {1, 2}, {-1, -2}, {7, 8}};
   for (int turn = 0; turn < 2; ++turn) {
     std::vector<Datum> outputs = run({float_tensor({2}, {1, 2})});
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -76,7 +77,10 @@ TEST_CASE("outputs may be inputs, constants, views of them and one value twice")
   // And with buffers given for all of them.
   std::vector<Datum> given;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    given.emplace_back(float_tensor(i == 4 ? Shape{1, 2} : i == 5 ? Shape{2, 1} : Shape{2}, {0, 0}));
+    given.emplace_back(float_tensor(i == 4   ? Shape{1, 2}
+                                    : i == 5 ? Shape{2, 1}
+                                             : Shape{2},
+                                    {0, 0}));
   }
   std::vector<const std::byte*> places;
   for (const Datum& datum : given) places.push_back(datum.tensor()->data());
@@ -327,7 +331,9 @@ TEST_CASE("random graphs of functions and views give what the evaluator gives") 
           values.push_back(small.node("Reshape", {view, to_six}));
           break;
         }
-        case 4: values.push_back(small.node("Reshape", {small.node("Transpose", {a}), to_six})); break;
+        case 4:
+          values.push_back(small.node("Reshape", {small.node("Transpose", {a}), to_six}));
+          break;
         default: values.push_back(small.node("Identity", {a})); break;
       }
     }

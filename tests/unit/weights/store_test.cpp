@@ -59,7 +59,9 @@ TEST_CASE("a blob that nobody holds is released and made again when asked for") 
     ++fills;
     std::memset(target, fills, 16);
   };
-  { CHECK(store.get(weight({5}), "packed:a", 16, fill).ok()); }
+  {
+    CHECK(store.get(weight({5}), "packed:a", 16, fill).ok());
+  }
   CHECK(store.live_bytes() == 0);
   auto again = store.get(weight({5}), "packed:a", 16, fill);
   REQUIRE(again.ok());
