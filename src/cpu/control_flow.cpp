@@ -26,6 +26,7 @@ class ControlFlowKernel final : public NodeKernel {
 
   Status add(const std::string& attribute, const Graph& graph, const KernelRequest& request) {
     SDX_ASSIGN(Program program, lower(graph, request.weights(), request.thread_count()));
+    program.shares_results = true;
     SubProgram sub;
     sub.executor = std::make_unique<Executor>(std::move(program));
     const auto& implicit = request.node().implicit_inputs;

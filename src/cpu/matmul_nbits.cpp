@@ -51,10 +51,11 @@ class MatMulNBitsKernel final : public NodeKernel {
     const std::size_t each = each_bytes(args);
     constexpr std::int64_t kColumns = 64;
     const std::int64_t units = (args.n + kColumns - 1) / kColumns;
-    const double operations = 2.0 * static_cast<double>(args.m * kColumns) *
+    // Every call prepares the rows of A anew: few large parts, one for a small product.
+    const double operations = 2.0 * static_cast<double>(args.m) * static_cast<double>(args.n) *
                               static_cast<double>(std::max<std::int64_t>(1, args.k));
-    const std::int64_t grain =
-        std::max<std::int64_t>({1, static_cast<std::int64_t>(2e5 / operations), units / 8});
+    const std::int64_t parts = operations < 1e6 ? 1 : 2 * context.pool().thread_count();
+    const std::int64_t grain = thread_count_ == 1 ? units : (units + parts - 1) / parts;
     context.pool().parallel_for(units, grain, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * kColumns;
       const std::int64_t count = std::min(end * kColumns, args.n) - first;

@@ -371,7 +371,7 @@ class Runner {
       }
       // What is a constant's, an input's or another output's memory is copied: the caller may
       // write into what it gets.
-      if (!plan_.is_own_output[k] && result.tensor() != nullptr) {
+      if (!plan_.is_own_output[k] && !program_.shares_results && result.tensor() != nullptr) {
         SDX_ASSIGN(Tensor copy, clone(*result.tensor()));
         outputs_[k] = Datum(std::move(copy));
       } else {

@@ -52,6 +52,8 @@ struct Program {
   std::vector<SlotId> outputs;
   std::vector<SlotId> captures;
   std::vector<std::pair<SlotId, Datum>> constants;
+  /// Results may share memory with inputs and constants that own theirs: nobody writes into them.
+  bool shares_results = false;
 };
 
 }  // namespace sardonyx
