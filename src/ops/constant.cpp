@@ -281,6 +281,9 @@ constexpr OpSchema kRows[] = {
       DType::Float64)}, "", infer_range, evaluate_range},
     {"", "Range", 27, {"TTT>T", kFloatsBf16 | set_of(DType::Int16, DType::Int32, DType::Int64)},
      "stash_type:i", infer_range, evaluate_range},
+    {"com.microsoft", "Range", 1,
+     {"TTT>T", kFloats | set_of(DType::Int16, DType::Int32, DType::Int64)}, "", infer_range,
+     evaluate_range},
 };
 
 }  // namespace

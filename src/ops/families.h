@@ -55,6 +55,14 @@ std::span<const OpSchema> loss_schemas();
 std::span<const OpSchema> training_schemas();
 std::span<const OpSchema> fused_elementwise_schemas();
 std::span<const OpSchema> qlinear_schemas();
+std::span<const OpSchema> sampling_schemas();
+std::span<const OpSchema> text_schemas();
+std::span<const OpSchema> tfidf_schemas();
+std::span<const OpSchema> ml_model_schemas();
+std::span<const OpSchema> ml_svm_schemas();
+std::span<const OpSchema> ml_feature_schemas();
+std::span<const OpSchema> ml_label_schemas();
+std::span<const OpSchema> contrib_layout_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -106,6 +114,14 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     training_schemas,
     fused_elementwise_schemas,
     qlinear_schemas,
+    sampling_schemas,
+    text_schemas,
+    tfidf_schemas,
+    ml_model_schemas,
+    ml_svm_schemas,
+    ml_feature_schemas,
+    ml_label_schemas,
+    contrib_layout_schemas,
 };
 
 }  // namespace sardonyx

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "ops/families.h"
+#include "ops/refused.h"
 
 namespace sardonyx {
 
@@ -32,6 +33,10 @@ std::string qualified(std::string_view domain, std::string_view name) {
 }
 
 Status unknown_operator(std::string_view domain, std::string_view name) {
+  if (const std::string_view reason = refusal_reason(domain, name); !reason.empty()) {
+    return failure(Code::Unsupported, "operator {} is not supported: {}", qualified(domain, name),
+                   reason);
+  }
   std::vector<std::string> known;
   for (const auto& [key, rows] : schema_index()) {
     if (key.first == domain) known.emplace_back(key.second);

@@ -75,6 +75,8 @@ class Product {
   }
   Dim size() const { return size_; }
   bool is_size() const { return symbol_ == 1 && !is_open_; }
+  /// The only symbol among the factors, or an unknown size when there are more.
+  Dim symbol() const { return is_open_ ? kUnknownDim : symbol_; }
   Dim dim() const {
     if (is_size() || size_ == 0) return size_;
     return !is_open_ && size_ == 1 ? symbol_ : kUnknownDim;
@@ -121,14 +123,20 @@ Result<Dim> wildcard_dim(const InferContext& context, const Shape& input, const 
       return context.error("the sizes of {} do not fit into 64 bits", target.to_string());
     }
   }
-  SDX_ASSIGN(const Dim rest, product_of(left, 0, left.rank()));
   if (!divisor.is_size()) return kUnknownDim;
-  if (!is_known(rest)) return divisor.size() == 1 ? rest : kUnknownDim;
-  if (divisor.size() == 0 || rest % divisor.size() != 0) {
+  const bool is_empty = std::find(left.begin(), left.end(), 0) != left.end();
+  Product whole;
+  for (const Dim dim : left) {
+    if (!whole.multiply(is_empty ? 0 : dim)) {
+      return context.error("the sizes of {} do not fit into 64 bits", input.to_string());
+    }
+  }
+  if (!whole.is_size()) return whole.size() == divisor.size() ? whole.symbol() : kUnknownDim;
+  if (divisor.size() == 0 || whole.size() % divisor.size() != 0) {
     return context.error("{} cannot be reshaped so that all but one size are {}",
                          input.to_string(), target.to_string());
   }
-  return rest / divisor.size();
+  return whole.size() / divisor.size();
 }
 
 /// The shape that Reshape's target asks for; `input` may be null.
