@@ -150,31 +150,43 @@ Result<TreeClassifier> tree_classifier(const Attributes& attributes) {
 }
 
 /// Two classes of which only one has weights: its score decides.
-std::size_t decide_binary(const TreeClassifier& classifier, TreeEnsemble::Totals& totals,
+std::size_t decide_binary(const TreeClassifier& classifier, const TreeEnsemble::Totals& totals,
                           std::vector<double>& scores) {
   const std::size_t scored = totals.has_score[1] != 0 ? 1 : 0;
   double score = totals.scores[scored];
-  if (classifier.base.size() == 2) score += classifier.base[1];
-  if (classifier.base.size() == 1) score += classifier.base[0];
-  const double middle = classifier.is_positive ? 0.5 : 0.0;
-  if (classifier.base.size() == 2) {
-    scores = {-score, score};
+  const bool has_both = classifier.base.size() == 2;
+  if (has_both) score += classifier.base[scored];
+  if (classifier.base.size() == 1 && scored == 0) score += classifier.base[0];
+  if (scored == 1 || has_both) {
+    scores = {0.0, 0.0};
+    scores[scored] = score;
     transform_scores(classifier.transform, scores);
   } else {
     scores = two_scores(classifier.transform, score,
                         classifier.is_positive ? SecondClass::Complement : SecondClass::Opposite);
   }
-  return score > middle ? 1 : 0;
+  return score > (classifier.is_positive ? 0.5 : 0.0) ? 1 : 0;
 }
 
-std::size_t decide(const TreeClassifier& classifier, TreeEnsemble::Totals& totals,
+/// The class with the largest score, of those that any tree voted on.
+std::size_t largest_voted(const TreeEnsemble::Totals& totals) {
+  std::size_t best = totals.scores.size();
+  for (std::size_t i = 0; i < totals.scores.size(); ++i) {
+    if (totals.has_score[i] == 0) continue;
+    if (best == totals.scores.size() || totals.scores[i] > totals.scores[best]) best = i;
+  }
+  return best;
+}
+
+std::size_t decide(const TreeClassifier& classifier, const TreeEnsemble::Totals& totals,
                    std::vector<double>& scores) {
   if (classifier.is_binary) return decide_binary(classifier, totals, scores);
   scores = totals.scores;
   if (classifier.base.size() == scores.size()) {
     for (std::size_t i = 0; i < scores.size(); ++i) scores[i] += classifier.base[i];
   }
-  const std::size_t label = largest(scores);
+  const std::size_t label =
+      classifier.base.empty() ? largest_voted(totals) : largest(scores);
   transform_scores(classifier.transform, scores);
   return label;
 }

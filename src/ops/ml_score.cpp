@@ -75,9 +75,9 @@ void transform_scores(PostTransform transform, std::span<double> scores) {
 }
 
 std::vector<double> two_scores(PostTransform transform, double score, SecondClass how) {
-  if (transform == PostTransform::Probit) return {probit(score)};
-  if (how == SecondClass::Complement) return {1.0 - score, score};
+  if (transform == PostTransform::Probit) return {probit(score), 0.0};
   if (transform == PostTransform::Logistic) return {logistic(-score), logistic(score)};
+  if (how == SecondClass::Complement) return {1.0 - score, score};
   return {-score, score};
 }
 

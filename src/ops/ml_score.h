@@ -24,11 +24,12 @@ void transform_scores(PostTransform transform, std::span<double> scores);
 enum class SecondClass {
   /// The score is a probability: [1 - s, s].
   Complement,
-  /// The score is a distance: [-s, s], or the logistic function of both.
+  /// The score is a distance: [-s, s].
   Opposite,
 };
 
-/// Scores of both classes from the one score; a Probit score stays alone at the end.
+/// Scores of both classes from the one score. Logistic is taken of -s and s; for Probit the second
+/// score is 0.
 std::vector<double> two_scores(PostTransform transform, double score, SecondClass how);
 
 }  // namespace sardonyx

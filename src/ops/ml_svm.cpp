@@ -274,17 +274,14 @@ std::size_t classify(const Classifier& c, Row row, std::vector<double>& scores) 
   }
   std::vector<int> votes;
   decide_pairs(c, row, scores, votes);
+  const std::size_t label = best(votes);
   if (!c.prob_a.empty()) {
     scores = probabilities(c, scores);
-    const std::size_t label = best(scores);
     transform_scores(c.transform, scores);
-    return label;
-  }
-  const std::size_t label = best(votes);
-  if (scores.size() == 1) {
-    // The decision is above zero for the first class.
-    scores = two_scores(c.transform, scores[0], SecondClass::Opposite);
-    std::reverse(scores.begin(), scores.end());
+  } else if (scores.size() == 1) {
+    scores = two_scores(c.transform, scores[0],
+                        c.transform == PostTransform::None ? SecondClass::Opposite
+                                                           : SecondClass::Complement);
   } else {
     transform_scores(c.transform, scores);
   }

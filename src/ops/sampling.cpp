@@ -142,7 +142,9 @@ AxisTaps<Real> taps_at(const SampleRules& rules, Real given, std::int64_t size) 
   if (rules.mode == SampleMode::Nearest) x = std::nearbyint(x);
   const auto borders = borders_of<Real>(rules, size);
   if (x < borders.low || x > borders.high) {
-    if (rules.padding == Padding::Border) x = std::clamp(x, Real{0}, length - 1);
+    // The taps of a cubic are moved to the border one by one.
+    const bool moves_point = rules.mode != SampleMode::Cubic;
+    if (rules.padding == Padding::Border && moves_point) x = std::clamp(x, Real{0}, length - 1);
     if (rules.padding == Padding::Reflection) x = reflect(x, borders.low, borders.high);
   }
   AxisTaps<Real> taps;

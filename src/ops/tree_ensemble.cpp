@@ -180,7 +180,7 @@ Result<TreeEnsemble> TreeEnsemble::from_ids(const Attributes& attributes, std::s
   Builder builder{attributes, trees, {}};
   SDX_TRY(builder.read_nodes());
   SDX_TRY(builder.read_weights(prefix));
-  SDX_TRY(trees.check_graph());
+  SDX_TRY(trees.check_graph(true));
   return trees;
 }
 
@@ -291,13 +291,16 @@ Result<TreeEnsemble> TreeEnsemble::from_positions(const Attributes& attributes) 
     SDX_ASSIGN(const std::int32_t position, child_position(lists, root, 0));
     trees.roots_.push_back(position);
   }
-  SDX_TRY(trees.check_graph());
+  SDX_TRY(trees.check_graph(false));
   return trees;
 }
 
-/// Walks every node once, depth first, and refuses a way back to a node that is being walked.
-Status TreeEnsemble::check_graph() {
-  enum : std::uint8_t { kNew, kOpen, kDone };
+/// Walks every node once, depth first, and refuses a way back to a node that is being walked. With
+/// `needs_all` every node has to be on a way from a root: what is left over goes in circles.
+Status TreeEnsemble::check_graph(bool needs_all) const {
+  constexpr std::uint8_t kNew = 0;
+  constexpr std::uint8_t kOpen = 1;
+  constexpr std::uint8_t kDone = 2;
   std::vector<std::uint8_t> state(nodes_.size(), kNew);
   std::vector<std::int32_t> stack;
   for (const std::int32_t root : roots_) {
@@ -320,7 +323,8 @@ Status TreeEnsemble::check_graph() {
       }
     }
   }
-  if (!nodes_.empty() && roots_.empty()) {
+  const bool is_whole = std::find(state.begin(), state.end(), kNew) == state.end();
+  if (!nodes_.empty() && (roots_.empty() || (needs_all && !is_whole))) {
     return failure(Code::InvalidModel, "a tree has no root: its nodes form a cycle");
   }
   return {};

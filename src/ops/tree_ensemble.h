@@ -66,7 +66,7 @@ class TreeEnsemble {
 
   const Node& leaf(std::span<const double> row, std::int32_t root) const;
   bool goes_true(const Node& node, double value) const;
-  Status check_graph();
+  Status check_graph(bool needs_all) const;
 
   std::vector<Node> nodes_;
   std::vector<std::int32_t> roots_;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 #include <random>
 
@@ -50,7 +51,7 @@ TEST_CASE("Reshape refuses what does not fit, with the numbers") {
   CHECK(reshaped({2, 3}, {-2}) == "size -2 in the new shape is below -1");
   CHECK(reshaped({6}, {2, 0}) == "0 at position 1 of the new shape copies no size of [6]");
   CHECK(reshaped({6}, {std::int64_t{1} << 40, std::int64_t{1} << 40, -1}) ==
-        "the sizes of [1099511627776,1099511627776,-1] do not fit into 64 bits");
+        "the sizes of [1099511627776,1099511627776,?] do not fit into 64 bits");
 }
 
 TEST_CASE("Reshape, Squeeze and Identity share the memory of their input") {
@@ -153,11 +154,12 @@ TEST_CASE("Pad refuses pads that no tensor can have") {
 }
 
 TEST_CASE("Expand refuses sizes whose product does not fit into memory") {
-  const std::string error = OpCase("Expand", 13)
-                                .input(tensor_of<float>({1}, {1.0F}))
-                                .input(ints({std::int64_t{1} << 40, std::int64_t{1} << 40}))
-                                .error();
-  CHECK(error.find("does not fit into memory") != std::string::npos);
+  const auto result = OpCase("Expand", 13)
+                          .input(tensor_of<float>({1}, {1.0F}))
+                          .input(ints({std::int64_t{1} << 40, std::int64_t{1} << 40}))
+                          .evaluate();
+  REQUIRE(!result.ok());
+  CHECK(result.status().code() == Code::OutOfMemory);
 }
 
 TEST_CASE("four-bit elements and strings move like all others") {
