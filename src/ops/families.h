@@ -32,6 +32,7 @@ std::span<const OpSchema> constant_schemas();
 std::span<const OpSchema> reduce_schemas();
 std::span<const OpSchema> detection_schemas();
 std::span<const OpSchema> skip_norm_schemas();
+std::span<const OpSchema> moe_schemas();
 std::span<const OpSchema> group_query_attention_schemas();
 std::span<const OpSchema> projected_attention_schemas();
 std::span<const OpSchema> deform_conv_schemas();
@@ -91,6 +92,7 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     reduce_schemas,
     detection_schemas,
     skip_norm_schemas,
+    moe_schemas,
     group_query_attention_schemas,
     projected_attention_schemas,
     deform_conv_schemas,

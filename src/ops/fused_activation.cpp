@@ -35,6 +35,7 @@ const Activation::Row* Activation::Row::find(std::string_view name) {
       {"softplus", Kind::Softplus, 0, 0, 0, 0},
       {"clip", Kind::Clip, 1, 1, -3.402823466e38F, 3.402823466e38F},
       {"gelu", Kind::Gelu, 0, 0, 0, 0},
+      {"fastgelu", Kind::FastGelu, 0, 0, 0, 0},
       {"silu", Kind::Silu, 0, 0, 0, 0},
   };
   const auto same = [&](const Row& row) {
@@ -103,6 +104,11 @@ void Activation::apply_as(C* values, std::int64_t count) const {
     case Kind::Clip: return each([=](C x) { return x < alpha ? alpha : x > beta ? beta : x; });
     case Kind::Gelu:
       return each([](C x) { return C(0.5) * x * std::erfc(-x * C(0.70710678118654752440)); });
+    case Kind::FastGelu:
+      return each([](C x) {
+        const C inner = C(0.79788456080286535588) * (x + C(0.044715) * x * x * x);
+        return C(0.5) * x * (C{1} + std::tanh(inner));
+      });
     case Kind::Silu: return each([=](C x) { return x * sigmoid(x); });
   }
 }

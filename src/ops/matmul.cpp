@@ -318,6 +318,54 @@ Status evaluate_det(EvalContext& context) {
   return {};
 }
 
+Status infer_inverse(InferContext& context) {
+  SDX_TRY(infer_det(context));
+  return infer_same_shape(context);
+}
+
+/// Turns [m | to] into [1 | inverse] by elimination with partial pivoting; a singular matrix gives
+/// infinities or NaN.
+void invert(double* m, std::int64_t n, double* to) {
+  for (std::int64_t i = 0; i < n * n; ++i) to[i] = i % (n + 1) == 0 ? 1.0 : 0.0;
+  for (std::int64_t column = 0; column < n; ++column) {
+    std::int64_t pivot = column;
+    for (std::int64_t row = column + 1; row < n; ++row) {
+      if (std::abs(m[row * n + column]) > std::abs(m[pivot * n + column])) pivot = row;
+    }
+    if (pivot != column) {
+      std::swap_ranges(m + pivot * n, m + pivot * n + n, m + column * n);
+      std::swap_ranges(to + pivot * n, to + pivot * n + n, to + column * n);
+    }
+    const double scale = 1.0 / m[column * n + column];
+    for (std::int64_t k = 0; k < n; ++k) {
+      m[column * n + k] *= scale;
+      to[column * n + k] *= scale;
+    }
+    for (std::int64_t row = 0; row < n; ++row) {
+      const double factor = m[row * n + column];
+      if (row == column || factor == 0.0) continue;
+      for (std::int64_t k = 0; k < n; ++k) {
+        m[row * n + k] -= factor * m[column * n + k];
+        to[row * n + k] -= factor * to[column * n + k];
+      }
+    }
+  }
+}
+
+Status evaluate_inverse(EvalContext& context) {
+  const Tensor& x = context.tensor(0);
+  SDX_ASSIGN(Tensor matrix, to_dtype(x, DType::Float64));
+  SDX_ASSIGN(auto y, Staged<double>::open(context, 0));
+  if (!y || y.element_count() == 0) return {};
+  const std::int64_t size = x.dim(x.rank() - 1) * x.dim(x.rank() - 1);
+  auto* values = reinterpret_cast<double*>(matrix.mutable_data());
+  for (std::int64_t i = 0; i < y.element_count(); i += size) {
+    invert(values + i, x.dim(x.rank() - 1), y.data() + i);
+  }
+  y.commit();
+  return {};
+}
+
 constexpr DTypeSet k8Bit = set_of(DType::Int8, DType::UInt8);
 constexpr DTypeSet kWide =
     kFloats | set_of(DType::Int32, DType::Int64, DType::UInt32, DType::UInt64);
@@ -372,6 +420,7 @@ constexpr OpSchema kRows[] = {
      evaluate_qlinear_matmul},
     {"", "Det", 11, {"T>T", kFloats}, "", infer_det, evaluate_det},
     {"", "Det", 22, {"T>T", kFloatsBf16}, "", infer_det, evaluate_det},
+    {"com.microsoft", "Inverse", 1, {"T>T", kFloats}, "", infer_inverse, evaluate_inverse},
     {"com.microsoft",
      "FusedMatMul",
      1,
