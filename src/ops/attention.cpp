@@ -160,6 +160,11 @@ class Masks {
       masks.set_strides(mask->shape());
     }
     masks.lengths_ = context.ints(kLengths);
+    for (const std::int64_t length : masks.lengths_) {
+      if (length >= 0 && length <= sizes.total()) continue;
+      return failure(Code::Runtime, "nonpad_kv_seqlen holds {}, expected 0 to {}", length,
+                     sizes.total());
+    }
     return masks;
   }
 

@@ -169,6 +169,7 @@ Status infer_einsum(InferContext& context) {
   SDX_ASSIGN(const Equation equation, parse(context.attributes().get_string("equation", "")));
   std::vector<const Shape*> shapes;
   for (std::size_t i = 0; i < context.input_count(); ++i) {
+    if (!context.has_input(i)) return context.error("input {} is left out", i);
     if (context.shape(i) == nullptr) return {};
     shapes.push_back(context.shape(i));
   }

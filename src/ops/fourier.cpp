@@ -52,7 +52,7 @@ Result<Transform> read_transform(const Attributes& attributes, const Shape& x,
   transform.axis = *normal;
   transform.length = x[transform.axis];
   if (transform.gives_real() && is_known(transform.length)) {
-    transform.length = 2 * (transform.length - 1);
+    transform.length = transform.length > 0 ? 2 * (transform.length - 1) : 0;
   }
   if (length) transform.length = *length;
   const bool is_wrong = is_known(transform.length) || length.has_value();
@@ -76,7 +76,19 @@ std::optional<std::int64_t> axis_of(int version, const Attributes& attributes, b
   return scalar_of(input);
 }
 
+/// Inputs that stand for one number.
+Status check_scalars(const InferContext& context, std::initializer_list<std::size_t> inputs) {
+  for (const std::size_t i : inputs) {
+    const Shape* shape = context.shape(i);
+    if (shape == nullptr || !shape->is_static() || shape->element_count() == 1) continue;
+    return context.error("'{}' has shape {}, expected a scalar", context.input_name(i),
+                         shape->to_string());
+  }
+  return {};
+}
+
 Status infer_dft(InferContext& context) {
+  SDX_TRY(check_scalars(context, {1, 2}));
   const Shape* x = context.shape(0);
   if (x == nullptr) return {};
   const auto axis =
@@ -204,6 +216,7 @@ Result<Frames> frames_of(const Attributes& attributes, const Shape& signal,
 }
 
 Status infer_stft(InferContext& context) {
+  SDX_TRY(check_scalars(context, {1, 3}));
   const Shape* signal = context.shape(0);
   if (signal == nullptr) return {};
   const Shape* window = context.shape(2);

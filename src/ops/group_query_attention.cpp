@@ -110,6 +110,16 @@ Status check_inputs(const InferContext& context, Sizes& s) {
     }
     s.past = (*past)[2];
   }
+  const Shape* key = context.shape(kKey);
+  const Shape* value = context.shape(kValue);
+  bool is_same = key == nullptr || value == nullptr || key->rank() == value->rank();
+  for (int i = 0; is_same && key != nullptr && value != nullptr && i < key->rank(); ++i) {
+    is_same = !differ((*key)[i], (*value)[i]);
+  }
+  if (!is_same) {
+    return context.error("'{}' has shape {}, expected {} as '{}'", context.input_name(kValue),
+                         value->to_string(), key->to_string(), context.input_name(kKey));
+  }
   for (const std::size_t i : {kCosines, kSines}) {
     const Shape* cache = context.shape(i);
     if (cache == nullptr) continue;

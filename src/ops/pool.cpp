@@ -243,6 +243,7 @@ constexpr C lowest_of() {
 std::int64_t column_major(std::int64_t position, const Window& window) {
   std::int64_t result = 0;
   std::int64_t rest = window.input_size();
+  if (rest == 0) return 0;
   std::int64_t scale = 1;
   for (int i = 0; i < window.rank; ++i) {
     rest /= window[i].input;
@@ -397,6 +398,11 @@ Status infer_max_unpool(InferContext& context) {
                          indices->to_string(), x->to_string(), context.input_name(0));
   }
   if (context.has_input(2)) {
+    const Shape* wanted = context.shape(2);
+    if (wanted != nullptr && (wanted->rank() != 1 || differ((*wanted)[0], x->rank()))) {
+      return context.error("'{}' has shape {}, expected [{}]", context.input_name(2),
+                           wanted->to_string(), x->rank());
+    }
     const auto dims = context.ints(2);
     if (!dims) {
       context.set_shape(0, Shape::filled(x->rank(), kUnknownDim));

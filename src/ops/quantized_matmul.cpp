@@ -26,10 +26,11 @@ DynamicRow quantize_dynamically(const float* x, std::int64_t count) {
   }
   DynamicRow row;
   row.scale = high > low ? (high - low) / 255.0F : 1.0F;
-  const float zero_point = std::nearbyint(std::clamp(0.0F - low / row.scale, 0.0F, 255.0F));
+  // Infinities leave no number here; they count as no offset.
+  const float offset = std::nearbyint(0.0F - low / row.scale);
+  const auto zero = offset >= 0.0F ? static_cast<std::int64_t>(std::min(offset, 255.0F)) : 0;
   row.values.resize(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto zero = static_cast<std::int64_t>(zero_point);
     const std::int64_t value = requantize(DType::UInt8, x[i] / row.scale, zero) - zero;
     row.values[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(value);
   }

@@ -40,6 +40,10 @@ Result<RotarySizes> rotary_sizes(const Attributes& attributes, const Shape& x,
   sizes.is_packed = x.rank() == 3;
   sizes.length = x[sizes.is_packed ? 1 : 2];
   sizes.dims = attributes.get_int("rotary_embedding_dim", 0);
+  if (sizes.dims < 0) {
+    return failure(Code::InvalidModel, "rotary_embedding_dim is {}, expected 0 or more",
+                   sizes.dims);
+  }
   if (!sizes.is_packed) {
     sizes.heads = x[1];
     sizes.head_size = x[3];
@@ -116,6 +120,9 @@ Result<std::vector<std::int64_t>> cache_rows(EvalContext& context, const RotaryI
       context.tensor(inputs.sines).shape().product(0, context.tensor(inputs.sines).rank() - 1);
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t t = static_cast<std::int64_t>(i) % sizes.length;
+    if (is_start && (positions[0] < 0 || positions[0] >= limit)) {
+      return failure(Code::Runtime, "position {} is outside [0, {})", positions[0], limit);
+    }
     rows[i] = !has_positions ? static_cast<std::int64_t>(i)
               : is_start     ? positions[0] + t
                              : positions[positions.size() == 1 ? 0 : i];

@@ -34,8 +34,11 @@ Status infer_skip_norm(InferContext& context) {
                          x->to_string());
   }
   if (const Shape* skip = context.shape(1)) {
-    const auto sum = broadcast(*x, *skip);
-    if (!sum || skip->rank() > x->rank()) {
+    bool fits = skip->rank() <= x->rank();
+    for (int i = 0; fits && i < skip->rank(); ++i) {
+      fits = (*skip)[i] == 1 || !differ((*skip)[i], (*x)[x->rank() - skip->rank() + i]);
+    }
+    if (!fits) {
       return context.error("'{}' of shape {} does not broadcast to {}", context.input_name(1),
                            skip->to_string(), x->to_string());
     }

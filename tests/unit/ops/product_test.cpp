@@ -132,6 +132,12 @@ TEST_CASE("Einsum takes diagonals, sums, contracts and broadcasts") {
         "an output letter is in none of the inputs");
 }
 
+TEST_CASE("Inverse undoes a permutation and a scale") {
+  const Tensor x = floats({2, 2}, {0, 2, 4, 0});
+  CHECK(elements<float>(OpCase("Inverse", 1, "com.microsoft").input(x).tensor()) ==
+        std::vector<float>{0, 0.25F, 0.5F, 0});
+}
+
 TEST_CASE("Det of a batch pivots, and a singular matrix has none") {
   const Tensor x = floats({2, 2, 2}, {0, 2, 3, 4, 1, 2, 2, 4});
   CHECK(elements<float>(OpCase("Det", 11).input(x).tensor()) == std::vector<float>{-6, 0});

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "op_case.h"
 
@@ -202,4 +203,37 @@ TEST_CASE("STFT weighs each frame and refuses one longer than the signal") {
             .no_input()
             .input(tensor_of<std::int64_t>({}, {5}))
             .error() == "a frame of 5 does not fit into a signal of 4");
+}
+
+TEST_CASE("Values that no shape can bound are refused, not read past") {
+  OpCase lengths("Attention", 24);
+  const Tensor q = floats({1, 1, 1, 1}, {0});
+  lengths.input(q).input(q).input(q).no_input().no_input().no_input();
+  CHECK(lengths.input(tensor_of<std::int64_t>({1}, {2})).error() ==
+        "nonpad_kv_seqlen holds 2, expected 0 to 1");
+  CHECK(OpCase("RotaryEmbedding", 1, "com.microsoft")
+            .input(floats({1, 1, 2}, {1, 2}))
+            .input(tensor_of<std::int64_t>({1}, {std::numeric_limits<std::int64_t>::max()}))
+            .input(floats({1, 1}, {1}))
+            .input(floats({1, 1}, {1}))
+            .error() == "position 9223372036854775807 is outside [0, 1)");
+  CHECK(OpCase("SkipLayerNormalization", 1, "com.microsoft")
+            .input(floats({1, 1, 1}, {1}))
+            .input(floats({1, 2, 1}, {1, 2}))
+            .input(floats({1}, {1}))
+            .error() == "'x1' of shape [1,2,1] does not broadcast to [1,1,1]");
+  CHECK(OpCase("DFT", 20)
+            .input(floats({1, 0, 2}, {}))
+            .attribute<std::int64_t>("onesided", 1)
+            .attribute<std::int64_t>("inverse", 1)
+            .error() == "a transform of length 0");
+}
+
+TEST_CASE("MoE mixes the experts that the router ranks highest") {
+  OpCase node("MoE", 1, "com.microsoft");
+  // Three experts multiply by 1, 10 and 100; the router leaves out the first.
+  node.input(floats({1, 1}, {2})).input(floats({1, 3}, {-50, 0, 0}));
+  node.input(floats({3, 1, 1}, {1, 10, 100})).no_input().input(floats({3, 1, 1}, {1, 1, 1}));
+  node.attribute<std::int64_t>("k", 2).attribute<std::string>("activation_type", "identity");
+  check_near(node.tensor(), {110}, 1e-4);
 }
