@@ -89,13 +89,30 @@ PassOptions pass_options(const Graph& graph, const SessionOptions& options) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::int64_t>> known_opsets() {
+  return {{"ai.onnx", kOnnxOpsetReviewed}, {"ai.onnx.ml", kOnnxMlOpsetReviewed}};
+}
+
+Status report_progress(const SessionOptions& options, LoadStage stage) {
+  static constexpr const char* kNames[] = {"read", "check", "optimize", "compile", "ready"};
+  const auto index = static_cast<int>(stage);
+  const LoadProgress& progress = options.progress;
+  if (progress.report == nullptr) return {};
+  const double total = static_cast<double>(LoadStage::Ready);
+  if (progress.report(progress.state, kNames[index], index, total) == 0) return {};
+  return failure(Code::Cancelled, "loading was stopped by its progress function before '{}'",
+                 kNames[index]);
+}
+
 Status prepare_model(Model& model, const SessionOptions& options) {
+  SDX_TRY(report_progress(options, LoadStage::Check));
   for (const auto& [domain, version] : model.opset_imports) SDX_TRY(check_opset(domain, version));
   SDX_TRY(inline_functions(model));
   std::size_t budget_bytes = kDensifiedBytesMax;
   SDX_TRY(densify_initializers(model.graph, budget_bytes));
   fix_dimensions(model, options);
   SDX_TRY(infer_types(model.graph));
+  SDX_TRY(report_progress(options, LoadStage::Optimize));
   SDX_TRY(run_passes(PassStage::Common, model.graph, pass_options(model.graph, options)));
   if (!options.optimized_model_path.empty()) {
     SDX_TRY(write_model(model, options.optimized_model_path));
@@ -116,7 +133,9 @@ bool is_wanted(const Provider& provider, const SessionOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<Compiled>> compile_model(const Model& model, const Environment& environment,
-                                                const SessionOptions& options, int thread_count) {
+                                                const SessionOptions& options, int thread_count,
+                                                std::string* provider_name) {
+  SDX_TRY(report_progress(options, LoadStage::Compile));
   CompileOptions compile_options;
   compile_options.thread_count = thread_count;
   compile_options.entries = {options.entries.begin(), options.entries.end()};
@@ -129,7 +148,9 @@ Result<std::unique_ptr<Compiled>> compile_model(const Model& model, const Enviro
       if (model.graph.node(id).is_removed) continue;
       runs_all = provider->can_run(model.graph, id, &reason);
     }
-    if (runs_all) return provider->compile(model.graph, compile_options);
+    if (!runs_all) continue;
+    *provider_name = provider->name();
+    return provider->compile(model.graph, compile_options);
   }
   return Status(Code::Unsupported, reason);
 }

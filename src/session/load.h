@@ -6,13 +6,24 @@
 
 namespace sardonyx {
 
+/// Newest opset version per domain that this build knows ("ai.onnx" by that name).
+std::vector<std::pair<std::string, std::int64_t>> known_opsets();
+
+enum class LoadStage { Read, Check, Optimize, Compile, Ready };
+
+/// Tells who listens that a stage begins.
+/// Errors   Cancelled when the listener says so.
+Status report_progress(const SessionOptions& options, LoadStage stage);
+
 /// The steps between a model's bytes and its compilation: functions inlined, dimensions fixed,
 /// types inferred, common passes run, the optimized model written when asked for.
 Status prepare_model(Model& model, const SessionOptions& options);
 
-/// Compiles the whole graph with the first provider that can run every node.
+/// Compiles the whole graph with the first provider that can run every node, whose name goes to
+/// `provider_name`.
 /// Errors   Unsupported, naming the first node that nobody can run.
 Result<std::unique_ptr<Compiled>> compile_model(const Model& model, const Environment& environment,
-                                                const SessionOptions& options, int thread_count);
+                                                const SessionOptions& options, int thread_count,
+                                                std::string* provider_name);
 
 }  // namespace sardonyx

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "session/load.h"
 #include "session/profile.h"
+#include "session/random_seed.h"
 
 namespace sardonyx {
 
@@ -22,6 +23,7 @@ struct Session::Impl {
   std::unordered_map<std::string_view, std::size_t> output_index;
   std::shared_ptr<ThreadPool> pool;
   std::unique_ptr<Compiled> compiled;
+  std::string compiled_by;
   std::unique_ptr<TraceProfiler> profiler;
   std::vector<std::shared_ptr<const void>> keep_alive;
   std::atomic<std::uint64_t> run_count{0};
@@ -176,6 +178,7 @@ Result<std::unique_ptr<Session>> Session::load(std::shared_ptr<Environment> envi
   std::unique_ptr<Session> session(new Session);
   session->impl_->environment = std::move(environment);
   session->impl_->options = std::move(options);
+  SDX_TRY(report_progress(session->impl_->options, LoadStage::Read));
   SDX_ASSIGN(Model model, read_model(path, session->impl_->options.read));
   Status status = finish_loading(std::move(model), *session->impl_);
   if (!status.ok()) return std::move(status).with("loading '" + path + "'");
@@ -188,6 +191,7 @@ Result<std::unique_ptr<Session>> Session::load_bytes(std::shared_ptr<Environment
   std::unique_ptr<Session> session(new Session);
   session->impl_->environment = std::move(environment);
   session->impl_->options = std::move(options);
+  SDX_TRY(report_progress(session->impl_->options, LoadStage::Read));
   SDX_ASSIGN(Model model, read_model_from_bytes(bytes, session->impl_->options.read));
   Status status = finish_loading(std::move(model), *session->impl_);
   if (!status.ok()) return std::move(status).with("loading a model from memory");
@@ -203,8 +207,10 @@ static Status finish_loading(Model model, Session::Impl& session) {
       session.options.use_shared_pool
           ? session.environment->shared_pool()
           : std::make_shared<ThreadPool>(ThreadPoolOptions{session.options.thread_count});
-  SDX_ASSIGN(session.compiled, compile_model(model, *session.environment, session.options,
-                                             session.pool->thread_count()));
+  SDX_ASSIGN(session.compiled,
+             compile_model(model, *session.environment, session.options,
+                           session.pool->thread_count(), &session.compiled_by));
+  SDX_TRY(report_progress(session.options, LoadStage::Ready));
   session.keep_alive = std::move(model.keep_alive);
   if (session.profiler != nullptr) {
     session.profiler->record_session("session_initialization", start, Profiler::Clock::now());
@@ -219,6 +225,7 @@ const std::vector<SessionValue>& Session::overridable_initializers() const {
 }
 const ModelMetadata& Session::metadata() const { return impl_->metadata; }
 const SessionOptions& Session::options() const { return impl_->options; }
+const std::string& Session::compiled_by() const { return impl_->compiled_by; }
 CompiledMemory Session::memory() const { return impl_->compiled->memory(); }
 const Graph* Session::optimized_graph() const { return impl_->compiled->optimized_graph(); }
 
@@ -282,8 +289,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
     }
     results.data()[found->second] = outputs[i];
   }
-  thread_local std::mt19937_64 random(std::random_device{}());
-  RunState state{*impl.pool, run_options.terminate, impl.profiler.get(), &random};
+  RunState state{*impl.pool, run_options.terminate, impl.profiler.get(), &random_generator()};
   const auto start = Profiler::Clock::now();
   {
     const ThreadPool::RunScope scope(*impl.pool);

@@ -16,6 +16,14 @@
 
 namespace sardonyx {
 
+/// Hears of the stages of loading, "read", "check", "optimize" and "compile", each when it begins,
+/// with the number of stages done and of all; then "ready".
+struct LoadProgress {
+  /// Anything but 0 stops the load with Cancelled; null: nobody listens.
+  int (*report)(void* state, const char* stage, double done, double total) = nullptr;
+  void* state = nullptr;
+};
+
 /// How a session is made. Defaults are those of ONNX Runtime.
 struct SessionOptions {
   /// Threads of one run, the caller included; 0: as many as this process may use.
@@ -41,6 +49,7 @@ struct SessionOptions {
   std::unordered_map<std::string, std::string> entries;
   /// Loading stops when it becomes true; may be null.
   std::shared_ptr<const std::atomic<bool>> cancel;
+  LoadProgress progress;
 };
 
 /// How one run is done.
@@ -89,6 +98,8 @@ class Session {
   const SessionOptions& options() const;
   /// Names of the providers in use.
   std::vector<std::string> provider_names() const;
+  /// Name of the provider that compiled the graph.
+  const std::string& compiled_by() const;
   CompiledMemory memory() const;
   /// The graph that runs.
   const Graph* optimized_graph() const;

@@ -1,0 +1,80 @@
+#include "base/text.h"
+#include "capi/api_declarations.h"
+#include "capi/handles.h"
+#include "capi/status.h"
+#include "report/report.h"
+#include "session/random_seed.h"
+
+namespace sardonyx::capi::sardonyx_api {
+
+const char* GetVersionString() noexcept { return library_version(); }
+
+OrtStatus* DescribeBuild(OrtAllocator* allocator, char** json) noexcept {
+  return guarded("DescribeBuild", [&] { return copy_text(allocator, describe_build(), json); });
+}
+
+OrtStatus* DescribeOptions(OrtAllocator* allocator, char** json) noexcept {
+  return guarded("DescribeOptions", [&] { return copy_text(allocator, describe_options(), json); });
+}
+
+OrtStatus* DescribeModel(const ORTCHAR_T* path, OrtAllocator* allocator, char** json) noexcept {
+  return guarded("DescribeModel", [&]() -> Status {
+    SDX_TRY(require(path, "path"));
+    SDX_ASSIGN(const Model model, read_model(path));
+    return copy_text(allocator, describe_model(model), json);
+  });
+}
+
+OrtStatus* PlanModel(const OrtEnv* env, const ORTCHAR_T* path, const OrtSessionOptions* options,
+                     OrtAllocator* allocator, char** json) noexcept {
+  return guarded("PlanModel", [&]() -> Status {
+    SDX_TRY(require(env, "env"));
+    SDX_TRY(require(path, "path"));
+    SessionOptions chosen;
+    if (options != nullptr) {
+      chosen = options->options;
+      chosen.cancel = options->load_cancelled;
+    }
+    // Looking writes nothing, and starts no threads.
+    chosen.optimized_model_path.clear();
+    chosen.is_profiling = false;
+    chosen.use_shared_pool = false;
+    chosen.thread_count = 1;
+    SDX_ASSIGN(const auto session, Session::load(env->environment, path, std::move(chosen)));
+    return copy_text(allocator, describe_session(*session), json);
+  });
+}
+
+OrtStatus* DescribeSession(const OrtSession* session, OrtAllocator* allocator,
+                           char** json) noexcept {
+  return guarded("DescribeSession", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    return copy_text(allocator, describe_session(*session->session), json);
+  });
+}
+
+OrtStatus* DescribeMemory(OrtAllocator* allocator, char** json) noexcept {
+  return guarded("DescribeMemory", [&]() -> Status {
+    SDX_ASSIGN(const std::string text, describe_memory());
+    return copy_text(allocator, text, json);
+  });
+}
+
+OrtStatus* SessionOptionsSetProgressFunction(OrtSessionOptions* options,
+                                             SardonyxProgressFunction report,
+                                             void* state) noexcept {
+  return guarded("SessionOptionsSetProgressFunction", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    options->options.progress = {report, state};
+    return {};
+  });
+}
+
+OrtStatus* SetRandomSeed(int64_t seed) noexcept {
+  return guarded("SetRandomSeed", [&]() -> Status {
+    set_random_seed(seed);
+    return {};
+  });
+}
+
+}  // namespace sardonyx::capi::sardonyx_api

@@ -1,0 +1,145 @@
+// sardonyx inspect: what a model file holds; nothing of it is run.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/summary.h"
+
+namespace sardonyx::cli {
+
+namespace {
+
+constexpr std::size_t kTextMax = 100;
+
+std::string text_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_string()) return {};
+  return printable(found->get<std::string>());
+}
+
+/// At most kTextMax bytes, no letter cut.
+std::string beginning(const std::string& text) {
+  std::size_t end = std::min(kTextMax, text.size());
+  while (end > 0 && end < text.size() && (text[end] & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
+/// "[batch,3,?]".
+std::string shape_of(const Json& shape) {
+  if (!shape.is_array()) return "";
+  std::vector<std::string> parts;
+  for (const Json& dim : shape) {
+    parts.push_back(dim.is_null()     ? "?"
+                    : dim.is_string() ? printable(dim.get<std::string>())
+                                      : dim.dump());
+  }
+  return "[" + join(parts, ",") + "]";
+}
+
+/// Rows with their columns aligned.
+void print_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line = " ";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += i + 1 == row.size() ? " " + row[i] : fmt::format(" {:<{}} ", row[i], widths[i]);
+    }
+    fmt::print("{}\n", line);
+  }
+}
+
+void print_values(const char* title, const Json& values) {
+  fmt::print("{}\n", title);
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& value : values) {
+    rows.push_back({text_of(value, "name"), text_of(value, "type"), shape_of(value["shape"])});
+    if (value.contains("has_default")) rows.back().push_back("has a default");
+  }
+  print_table(rows);
+}
+
+void print_head(const Json& model) {
+  std::vector<std::string> opsets;
+  for (const auto& [domain, version] : model["opset_imports"].items()) {
+    opsets.push_back(printable(domain) + " " + version.dump());
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"format", fmt::format("IR {}, opset {}", model["ir_version"].dump(), join(opsets, ", "))}};
+  const std::string producer =
+      text_of(model, "producer_name") + " " + text_of(model, "producer_version");
+  if (producer != " ") rows.push_back({"producer", producer});
+  for (const char* key : {"graph_name", "domain", "doc_string"}) {
+    if (const std::string text = text_of(model, key); !text.empty()) {
+      rows.push_back({key, text.size() > kTextMax ? beginning(text) + "..." : text});
+    }
+  }
+  print_table(rows);
+}
+
+void print_operators(const Json& model) {
+  const auto inner = model["subgraph_count"].get<std::size_t>();
+  fmt::print("operators ({} nodes{})\n", model["node_count"].dump(),
+             inner == 0 ? "" : fmt::format(", in {} subgraphs too", inner));
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& row : model["operators"]) {
+    const std::string domain = text_of(row, "domain");
+    rows.push_back({fmt::format("{:>6}", row["count"].dump()), text_of(row, "op_type"),
+                    domain == "ai.onnx" ? "" : domain});
+  }
+  print_table(rows);
+}
+
+void print_weights(const Json& weights) {
+  fmt::print("weights ({}, {}), the largest:\n", weights["count"].dump(),
+             bytes_text(weights["bytes"].get<double>()));
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& row : weights["largest"]) {
+    rows.push_back({bytes_text(row["bytes"].get<double>()), text_of(row, "type"),
+                    shape_of(row["shape"]), text_of(row, "name")});
+  }
+  print_table(rows);
+}
+
+void print_rest(const Json& model) {
+  if (!model["functions"].empty()) {
+    fmt::print("functions\n");
+    for (const Json& row : model["functions"]) {
+      fmt::print("  {}.{} ({} nodes)\n", text_of(row, "domain"), text_of(row, "name"),
+                 row["node_count"].dump());
+    }
+  }
+  if (model["metadata"].empty()) return;
+  fmt::print("metadata\n");
+  for (const auto& [key, value] : model["metadata"].items()) {
+    std::string text = printable(value.get<std::string>());
+    if (text.size() > kTextMax) {
+      text = fmt::format("{}... ({} bytes)", beginning(text), text.size());
+    }
+    fmt::print("  {}: {}\n", printable(key), text);
+  }
+}
+
+}  // namespace
+
+Status inspect(const InspectCommand& command) {
+  SDX_ASSIGN(const Json model, describe(own_api().DescribeModel, command.path.c_str()));
+  if (command.json) {
+    fmt::print("{}\n", model.dump(2, ' ', false, Json::error_handler_t::replace));
+    return {};
+  }
+  fmt::print("{}\n", command.path);
+  print_head(model);
+  print_values("inputs", model["inputs"]);
+  print_values("outputs", model["outputs"]);
+  print_operators(model);
+  print_weights(model["initializers"]);
+  print_rest(model);
+  return {};
+}
+
+}  // namespace sardonyx::cli

@@ -1,0 +1,244 @@
+// The command `sardonyx`: arguments, suggestions for misspelt ones, exit status.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+
+#include "cli/api.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+
+namespace sardonyx::cli {
+
+/// What main() runs once the arguments are understood.
+using Action = std::function<Status()>;
+
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kWrongArguments = 2;
+
+constexpr const char* kMainExamples = R"(Examples:
+  sardonyx inspect model.onnx                   what is in it
+  sardonyx run model.onnx                       does it run? with generated inputs
+  sardonyx run model.onnx -i x=x.npy -o out     with an input of yours, outputs to files
+  sardonyx bench model.onnx -t 1,2              how fast is it
+"sardonyx COMMAND --help" explains each command with examples.
+Exit status: 0 done, 1 failed, 2 wrong arguments.)";
+
+/// Checks for the parser of arguments: a message, or "" when all is well.
+std::string check_file_entry(const std::string& entry) {
+  return is_file_entry(entry) ? "" : fmt::format("expected NAME=FILE.npy, found '{}'", entry);
+}
+
+std::string check_dim_entry(const std::string& entry) {
+  return is_dim_entry(entry)
+             ? ""
+             : fmt::format("expected NAME=SIZE with a size of 0 or more, found '{}'", entry);
+}
+
+void add_feed_options(CLI::App& command, FeedOptions& options) {
+  command.add_option("-i,--input", options.files, "Input NAME from a .npy file; may be repeated")
+      ->type_name("NAME=FILE")
+      ->check(&check_file_entry)
+      ->allow_extra_args(false);
+  command
+      .add_option("--inputs", options.bundle, "Several inputs by name, from a .npz or .json file")
+      ->type_name("FILE");
+  command
+      .add_option("-d,--dim", options.dims,
+                  "Size of a free dimension of generated inputs, by its symbol (batch=4) or place "
+                  "(x:0=4); 1 where nothing is said; may be repeated")
+      ->type_name("NAME=SIZE")
+      ->check(&check_dim_entry)
+      ->allow_extra_args(false);
+  command
+      .add_option("--seed", options.seed,
+                  "Seed of generated inputs and of random operators (default 0)")
+      ->type_name("NUMBER");
+}
+
+constexpr const char* kRunExamples = R"(Examples:
+  sardonyx run model.onnx                             generated inputs, a summary of the outputs
+  sardonyx run model.onnx -d batch=4 -d x:2=320       sizes of free dimensions
+  sardonyx run model.onnx -i x=image.npy -i n=n.npy   inputs from numpy.save
+  sardonyx run model.onnx --inputs feed.npz           inputs from numpy.savez
+  sardonyx run model.onnx --inputs feed.json          {"x": [[1, 2], [3, 4]], "text": ["a", "b"]}
+  sardonyx run model.onnx --seed 7                    other generated numbers, repeatable
+  sardonyx run model.onnx -o results                  results/NAME.npy for each output
+  sardonyx run model.onnx -o results --force          the same, over files of an earlier run
+  sardonyx run model.onnx --threads 2 --json          two threads; the summary as JSON
+Inputs that are not given are generated. Exit status: 0 done, 1 failed, 2 wrong arguments.)";
+
+void add_run(CLI::App& app, Action& action) {
+  auto command = std::make_shared<RunCommand>();
+  CLI::App& sub = *app.add_subcommand("run", "Run a model once");
+  sub.add_option("MODEL", command->path, "ONNX model")->required()->type_name("");
+  add_feed_options(sub, command->feeds);
+  sub.add_option("-o,--output", command->folder, "Write each output to FOLDER/NAME.npy")
+      ->type_name("FOLDER");
+  sub.add_flag("--force", command->force, "Let --output overwrite files");
+  sub.add_option("--threads", command->threads, "Threads of the run (default: all processors)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  sub.add_flag("--json", command->json, "Print the summary as JSON");
+  sub.footer(kRunExamples);
+  sub.callback([command, &action] { action = [command] { return run(*command); }; });
+}
+
+constexpr const char* kInspectExamples = R"(Examples:
+  sardonyx inspect model.onnx                   inputs, outputs, operators, weights, metadata
+  sardonyx inspect model.onnx --json            the same for programs
+  sardonyx inspect model.onnx --json | jq .operators
+Exit status: 0 done, 1 failed, 2 wrong arguments.)";
+
+void add_inspect(CLI::App& app, Action& action) {
+  auto command = std::make_shared<InspectCommand>();
+  CLI::App& sub = *app.add_subcommand("inspect", "Show what a model file holds");
+  sub.add_option("MODEL", command->path, "ONNX model")->required()->type_name("");
+  sub.add_flag("--json", command->json, "Print JSON");
+  sub.footer(kInspectExamples);
+  sub.callback([command, &action] { action = [command] { return inspect(*command); }; });
+}
+
+constexpr const char* kBenchExamples = R"(Examples:
+  sardonyx bench model.onnx                     three seconds of runs on all processors
+  sardonyx bench model.onnx -t 1,2              on one thread, then on two
+  sardonyx bench model.onnx -n 200 --warmup 20  200 runs, after 20 that do not count
+  sardonyx bench model.onnx --seconds 10        as many runs as fit in ten seconds
+  sardonyx bench model.onnx -d batch=8          sizes of free dimensions
+  sardonyx bench model.onnx -i x=x.npy          inputs from files (also --inputs, see run --help)
+  sardonyx bench model.onnx --seed 7            other generated inputs
+  sardonyx bench model.onnx --json              for programs
+Each number of threads is measured in a process of its own, so that memory is what this model
+takes. "first run" includes work that loading put off. Exit status: 0 done, 1 failed, 2 wrong
+arguments.)";
+
+void add_bench(CLI::App& app, Action& action) {
+  auto command = std::make_shared<BenchCommand>();
+  CLI::App& sub = *app.add_subcommand("bench", "Measure load, latency and memory of a model");
+  sub.add_option("MODEL", command->path, "ONNX model")->required()->type_name("");
+  sub.add_option("-t,--threads", command->threads, "Numbers of threads (default: all processors)")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 1024));
+  CLI::Option* runs = sub.add_option("-n,--runs", command->runs, "Number of runs to measure")
+                          ->type_name("N")
+                          ->check(CLI::Range(1, 1000000000));
+  sub.add_option("--seconds", command->seconds, "Time to measure for (default 3)")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->excludes(runs);
+  sub.add_option("--warmup", command->warmup, "Runs before, beside the first (default 3)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000000000));
+  add_feed_options(sub, command->feeds);
+  sub.add_flag("--json", command->json, "Print JSON");
+  sub.footer(kBenchExamples);
+  sub.callback([command, &action] { action = [command] { return bench(*command); }; });
+}
+
+std::string version_text() {
+  std::string isa = "?";
+  if (const auto build = describe(own_api().DescribeBuild); build.ok()) {
+    isa = (*build)["isa"]["active"].get<std::string>();
+  }
+  return fmt::format("sardonyx {} (interface of ONNX Runtime {}, {})", own_api().GetVersionString(),
+                     OrtGetApiBase()->GetVersionString(), isa);
+}
+
+/// "--threads" for an option that a command has; what follows '=' is cut.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+/// What is wrong with the first argument that nobody knows; "" when all are known.
+std::string explain_unknown(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& current = chosen.empty() ? app : *chosen.front();
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands.push_back(command->get_name());
+  }
+  for (const std::string& extra : app.remaining(true)) {
+    const bool is_option = extra.size() > 1 && extra[0] == '-';
+    const std::string word = extra.substr(0, extra.find('='));
+    const std::string guess =
+        nearest(word, is_option ? option_names(current)
+                      : chosen.empty() ? commands : std::vector<std::string>());
+    const char* kind = is_option ? "option" : chosen.empty() ? "command" : "argument";
+    return fmt::format("unknown {} '{}'{}", kind, word,
+                       guess.empty() ? "" : fmt::format("; did you mean '{}'?", guess));
+  }
+  return "";
+}
+
+int report_wrong_arguments(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string unknown = explain_unknown(app);
+  const auto chosen = app.get_subcommands();
+  const std::string help =
+      chosen.empty() ? "sardonyx --help" : fmt::format("sardonyx {} --help", chosen[0]->get_name());
+  fmt::print(stderr, "sardonyx: {}\nSee \"{}\".\n", unknown.empty() ? error.what() : unknown, help);
+  return kWrongArguments;
+}
+
+int run_action(const Action& action) {
+  const Status status = action();
+  if (std::fflush(stdout) != 0) {
+    fmt::print(stderr, "sardonyx: cannot write the output\n");
+    return kFailed;
+  }
+  if (status.ok()) return kDone;
+  if (interrupted()) {
+    fmt::print(stderr, "sardonyx: interrupted\n");
+  } else {
+    fmt::print(stderr, "sardonyx: {}\n", status.text());
+  }
+  return kFailed;
+}
+
+int run_command(int argument_count, char** arguments) {
+  CLI::App app("Runs, inspects and measures ONNX models.", "sardonyx");
+  app.set_version_flag("--version", version_text, "Print the version and exit");
+  app.set_help_flag("-h,--help", "Print this help and exit");
+  app.footer(kMainExamples);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(28);
+  Action action;
+  add_run(app, action);
+  add_inspect(app, action);
+  add_bench(app, action);
+  try {
+    app.parse(argument_count, arguments);
+  } catch (const CLI::Success& success) {
+    app.exit(success);
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    return report_wrong_arguments(app, error);
+  }
+  catch_interrupts();
+  return run_action(action);
+}
+
+}  // namespace
+
+}  // namespace sardonyx::cli
+
+int main(int argument_count, char** arguments) {
+  try {
+    return sardonyx::cli::run_command(argument_count, arguments);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "sardonyx: out of memory\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "sardonyx: {}\n", error.what());
+  }
+  return sardonyx::cli::kFailed;
+}

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "ir/graph.h"
+#include "session/session.h"
+
+namespace sardonyx {
+
+/// Reports as JSON text. Bytes that are not UTF-8 are replaced; shapes are lists of sizes, names of
+/// symbols, and null where nothing is known, or null when not even the rank is.
+
+/// "0.1.0".
+const char* library_version();
+
+/// Version, compiler, instruction sets in use and supported here, newest opset per domain.
+std::string describe_build();
+
+/// The configuration entries that this build knows: key, scope, type, default, what it does.
+std::string describe_options();
+
+/// What a model says about itself: versions, metadata, inputs and outputs, operators with their
+/// counts (subgraphs included, bodies of functions apart), initializers and tensors of Constant
+/// nodes with the largest ones.
+/// Cost     near-linear in nodes and initializers; weights are not touched.
+std::string describe_model(const Model& model);
+
+/// The nodes that really run, each with its device and why it is there, and memory held.
+std::string describe_session(const Session& session);
+
+/// Memory of this process as the system counts it.
+/// Errors   Unsupported where the system does not tell.
+Result<std::string> describe_memory();
+
+}  // namespace sardonyx
