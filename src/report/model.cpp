@@ -38,7 +38,8 @@ void count_weight(const Value& value, Census& census) {
   if (value.sparse_constant != nullptr && !value.constant) {
     const SparseTensor& sparse = *value.sparse_constant;
     census.weights.push_back({value.name, value.origin, sparse.values.dtype(),
-                              value.type.shape.value_or(Shape()), bytes_of(sparse.values) + bytes_of(sparse.indices)});
+                              value.type.shape.value_or(Shape()),
+                              bytes_of(sparse.values) + bytes_of(sparse.indices)});
     return;
   }
   const Tensor* tensor = value.constant ? &*value.constant : value.default_value.get();

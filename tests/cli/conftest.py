@@ -9,7 +9,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-BUILD = Path(os.environ.get("SARDONYX_BUILD", Path(__file__).resolve().parents[2] / "build/release"))
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("SARDONYX_BUILD", ROOT / "build/release"))
 
 
 @pytest.fixture
