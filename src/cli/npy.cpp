@@ -57,9 +57,9 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
     return Status("this is no .npy file: it should begin with \\x93NUMPY");
   }
   const bool is_long = std::to_integer<int>(bytes[6]) >= 2;
-  std::uint32_t length = 0;
-  if (bytes.size() >= 12) std::memcpy(&length, text + 8, is_long ? 4 : 2);
   const std::size_t start = is_long ? 12 : 10;
+  std::uint32_t length = 0;
+  if (bytes.size() >= start) std::memcpy(&length, text + 8, is_long ? 4 : 2);
   if (bytes.size() < start || bytes.size() - start < length) {
     return failure("the .npy file is cut: its header should have {} bytes",
                    length);
