@@ -1,6 +1,7 @@
 #include "kernels/conv.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cpu/activation_of.h"
 #include "cpu/node_kernel.h"
@@ -96,12 +97,10 @@ class ConvNhwcKernel final : public NodeKernel {
   Status pack(const KernelRequest& request) {
     const Tensor* weight = request.constant(1);
     if (weight == nullptr || !weight->shape().is_static()) return {};
-    // The layout of packed weights does not depend on the image: a large one stands in for it.
-    constexpr Dim kLarge = Dim{1} << 20;
-    Shape x = Shape::filled(weight->rank(), kLarge);
-    x[0] = 1;
-    x[1] = weight->dim(1) * attributes().get_int("group", 1);
-    const auto fitted = conv_sizes(attributes(), x, weight->shape());
+    // The layout of packed weights does not depend on the image: a small one stands in for it.
+    const auto image = stand_in(*weight);
+    if (!image) return {};
+    const auto fitted = conv_sizes(attributes(), *image, weight->shape());
     if (!fitted.ok()) return {};
     const ConvSizes& sizes = *fitted;
     const kernels::ConvShape shape = kernel_shape(sizes);
@@ -178,6 +177,25 @@ class ConvNhwcKernel final : public NodeKernel {
   }
 
  private:
+  /// The shape of an image that the kernel fits into, or nothing when it is out of all proportion.
+  std::optional<Shape> stand_in(const Tensor& weight) const {
+    constexpr Dim kUsual = 64;
+    constexpr Dim kAxis_max = 1 << 20;
+    const auto& dilations = attributes().get_ints("dilations");
+    Shape x{1, weight.dim(1) * attributes().get_int("group", 1)};
+    Dim pixels = 1;
+    for (int axis = 2; axis < weight.rank(); ++axis) {
+      const auto i = static_cast<std::size_t>(axis - 2);
+      const Dim dilation = i < dilations.size() ? dilations[i] : 1;
+      if (dilation > kAxis_max || weight.dim(axis) > kAxis_max) return std::nullopt;
+      x.push_back(std::max(kUsual, (weight.dim(axis) - 1) * dilation + 1));
+      if (x[axis] > kAxis_max) return std::nullopt;
+      pixels *= x[axis];
+      if (pixels > kAxis_max) return std::nullopt;
+    }
+    return x;
+  }
+
   /// Packs for Winograd where that is faster and takes a small part of the room that is left:
   /// its weights are four times as large as the model's.
   Status pack_winograd(const KernelRequest& request, const Tensor& weight) {

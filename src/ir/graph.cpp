@@ -80,8 +80,7 @@ void Graph::add_output(ValueId value) {
 void Graph::set_output(std::size_t index, ValueId value) {
   const ValueId former = outputs_[index];
   outputs_[index] = value;
-  values_[former].is_output =
-      std::find(outputs_.begin(), outputs_.end(), former) != outputs_.end();
+  values_[former].is_output = std::find(outputs_.begin(), outputs_.end(), former) != outputs_.end();
   values_[value].is_output = true;
 }
 
@@ -105,7 +104,22 @@ ValueId Graph::add_capture(ValueId outer, std::string value_name, Type type) {
 }
 
 void Graph::map_captures(FunctionRef<ValueId(ValueId)> map) {
-  for (Capture& captured : captures_) captured.outer = map(captured.outer);
+  for (Capture& captured : captures_) {
+    captured.outer = map(captured.outer);
+    if (captured.outer != kNoValue) continue;
+    // What is left out around the graph is left out inside it.
+    const ValueId gone = captured.inner;
+    for (const NodeId id : consumers(gone)) {
+      for (std::size_t i = 0; i < nodes_[id].inputs.size(); ++i) {
+        if (nodes_[id].inputs[i] == gone) set_input(id, i, kNoValue);
+      }
+      for (Graph* subgraph : subgraphs(nodes_[id])) {
+        subgraph->map_captures([&](ValueId outer) { return outer == gone ? kNoValue : outer; });
+      }
+      refresh_implicit_inputs(id);
+    }
+  }
+  std::erase_if(captures_, [](const Capture& captured) { return captured.outer == kNoValue; });
 }
 
 void Graph::add_use(ValueId value, NodeId node) {
@@ -206,10 +220,9 @@ std::vector<NodeId> Graph::consumers(ValueId id) const {
   if (values_[id].use_count == 0) return result;
   for (const NodeId user : uses_[id]) {
     const Node& node = nodes_[user];
-    const bool uses =
-        std::find(node.inputs.begin(), node.inputs.end(), id) != node.inputs.end() ||
-        std::find(node.implicit_inputs.begin(), node.implicit_inputs.end(), id) !=
-            node.implicit_inputs.end();
+    const bool uses = std::find(node.inputs.begin(), node.inputs.end(), id) != node.inputs.end() ||
+                      std::find(node.implicit_inputs.begin(), node.implicit_inputs.end(), id) !=
+                          node.implicit_inputs.end();
     if (uses) result.push_back(user);
   }
   std::sort(result.begin(), result.end());

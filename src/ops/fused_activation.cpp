@@ -36,6 +36,7 @@ const Activation::Row* Activation::Row::find(std::string_view name) {
       {"clip", Kind::Clip, 1, 1, -3.402823466e38F, 3.402823466e38F},
       {"gelu", Kind::Gelu, 0, 0, 0, 0},
       {"fastgelu", Kind::FastGelu, 0, 0, 0, 0},
+      {"hardswish", Kind::HardSwish, 0, 0, 0, 0},
       {"silu", Kind::Silu, 0, 0, 0, 0},
   };
   const auto same = [&](const Row& row) {
@@ -109,6 +110,8 @@ void Activation::apply_as(C* values, std::int64_t count) const {
         const C inner = C(0.79788456080286535588) * (x + C(0.044715) * x * x * x);
         return C(0.5) * x * (C{1} + std::tanh(inner));
       });
+    case Kind::HardSwish:
+      return each([](C x) { return x * std::min(C{1}, std::max(C{0}, x / C{6} + C(0.5))); });
     case Kind::Silu: return each([=](C x) { return x * sigmoid(x); });
   }
 }

@@ -15,7 +15,8 @@ class Activation {
   Activation() = default;
   /// By the names of ONNX's RNN (Relu, Tanh, Sigmoid, Affine, LeakyRelu, ThresholdedRelu,
   /// ScaledTanh, HardSigmoid, Elu, Softsign, Softplus) and of fused operators (Clip, Gelu,
-  /// FastGelu, Silu), letter case aside. A missing number is that operator's default.
+  /// FastGelu, HardSwish, Silu), letter case aside. A missing number is that operator's
+  /// default.
   /// Errors   Unsupported when the name is none of these.
   static Result<Activation> of(std::string_view name, const float* alpha, const float* beta);
   /// From the attributes `activation` and `activation_params` (or `activation_alpha`, ...).
@@ -45,6 +46,7 @@ class Activation {
     Clip,
     Gelu,
     FastGelu,
+    HardSwish,
     Silu
   };
   struct Row;

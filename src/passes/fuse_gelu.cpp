@@ -63,6 +63,7 @@ class GeluFuser {
 
   /// The nodes before `last` die when nothing else uses them.
   void replace(NodeId last, ValueId x) {
+    if (!have_same_rank(graph_, x, graph_.node(last).outputs[0])) return;
     Node gelu;
     gelu.op_type = "Gelu";
     gelu.opset = 20;

@@ -1,3 +1,4 @@
+#include "passes/match.h"
 #include "passes/passes.h"
 
 namespace sardonyx {
@@ -55,6 +56,8 @@ class IntegerMatMulFuser {
     if (!has_one_element(a_scale) || !is_per_column(b_scale, (*weight)[1])) return;
     NodeId last = scaling;
     const ValueId bias = bias_after(scaling, (*weight)[1], last);
+    const ValueId integers = graph_.node(id).outputs[0];
+    if (!have_same_rank(graph_, integers, graph_.node(last).outputs[0])) return;
     replace(id, cast, scaling, last, {a_scale, b_scale, bias});
   }
 

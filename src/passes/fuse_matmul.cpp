@@ -63,10 +63,12 @@ class MatMulFuser {
     graph_.node(id).attributes.set("alpha", is_division ? 1 / value : value);
   }
 
-  /// Products of vectors have another rank than what is added to them might give.
+  /// Products of vectors have another rank than what is added to them might give, and one by a
+  /// vector has its rows where others have columns.
   bool has_rank_2(NodeId id) const {
     const auto& shape = graph_.value(output(id)).type.shape;
-    return shape && shape->rank() >= 2;
+    const auto& b = graph_.value(graph_.node(id).inputs[1]).type.shape;
+    return shape && shape->rank() >= 2 && b && b->rank() >= 2;
   }
 
   void fuse_bias(NodeId id) {

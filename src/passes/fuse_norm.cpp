@@ -124,6 +124,7 @@ class NormFuser {
 
   void replace(NodeId last, ValueId x, ValueId scale, ValueId bias, float epsilon,
                bool subtracts_mean) {
+    if (!have_same_rank(graph_, x, graph_.node(last).outputs[0])) return;
     Node norm;
     norm.op_type = subtracts_mean ? "LayerNormalization" : "RMSNormalization";
     norm.opset = subtracts_mean ? 17 : 23;

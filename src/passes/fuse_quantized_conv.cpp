@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "passes/passes.h"
@@ -44,6 +45,15 @@ class QuantizedConvFuser {
   std::optional<std::int64_t> count_of(ValueId id) const {
     const auto& shape = graph_.value(id).type.shape;
     return shape && shape->is_static() ? shape->element_count() : std::nullopt;
+  }
+
+  /// Whether a zero point is left out or a constant of zeros.
+  bool is_zero(ValueId id) const {
+    if (id == kNoValue) return true;
+    const Tensor* zeros = constant(id);
+    if (zeros == nullptr) return false;
+    const auto bytes = zeros->values<std::uint8_t>();
+    return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
   }
 
   bool has_one_scale(const Node& node) const {
@@ -94,7 +104,7 @@ class QuantizedConvFuser {
     const Tensor* w_scale = constant(w.inputs[1]);
     const bool is_there = values != nullptr && scale != nullptr && x_scale != nullptr &&
                           w_scale != nullptr && values->dtype() == DType::Int32;
-    if (!is_there) return std::nullopt;
+    if (!is_there || !is_zero(input(*node, 2))) return std::nullopt;
     const auto own = scale->values<float>();
     const auto weights = w_scale->values<float>();
     if (own.size() != 1 && own.size() != weights.size()) return std::nullopt;

@@ -39,6 +39,13 @@ inline ValueId other_input(const Node& node, ValueId one) {
   return node.inputs[1] == one ? node.inputs[0] : kNoValue;
 }
 
+/// Both ranks are known and equal: what lies between widened nothing.
+inline bool have_same_rank(const Graph& graph, ValueId a, ValueId b) {
+  const auto& first = graph.value(a).type.shape;
+  const auto& second = graph.value(b).type.shape;
+  return first && second && first->rank() == second->rank();
+}
+
 /// The same shape for certain: equal sizes and symbols, nothing unknown.
 inline bool have_same_shape(const Graph& graph, ValueId a, ValueId b) {
   const auto& first = graph.value(a).type.shape;

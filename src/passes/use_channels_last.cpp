@@ -233,9 +233,16 @@ class LayoutRewriter {
     return made;
   }
 
+  /// The versions before 7 line the second operand up by an attribute, PRelu's slope by channel.
+  static bool broadcasts_by_axis(const Node& node) {
+    return node.domain.empty() && node.opset < 7 &&
+           (node.attributes.has("broadcast") || node.op_type == "PRelu");
+  }
+
   void convert_elementwise(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.outputs.size() != 1 || !is_image(node.outputs[0])) return;
+    if (broadcasts_by_axis(node)) return;
     bool follows = false;
     for (const ValueId input : node.inputs) {
       if (input == kNoValue) continue;
