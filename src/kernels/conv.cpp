@@ -294,10 +294,12 @@ std::int64_t packed_offset(const ConvPlan& plan, std::int64_t group, std::int64_
 
 }  // namespace
 
-ConvPlan plan_conv(const ConvShape& shape, Isa isa) { return plan_tiles(shape, false, isa); }
+ConvPlan plan_conv(const ConvShape& shape, Isa isa) {
+  return plan_tiles(shape.without_idle_taps(), false, isa);
+}
 
 ConvPlan plan_conv_rows_apart(const ConvShape& shape, Isa isa) {
-  return plan_tiles(shape, true, isa);
+  return plan_tiles(shape.without_idle_taps(), true, isa);
 }
 
 void conv_nhwc(const ConvPlan& plan, const ConvArgs& args, std::int64_t tile_first,

@@ -28,6 +28,14 @@ struct ConvShape {
   std::int64_t group_out() const { return out_channels / groups; }
   std::int64_t in_pixels() const { return in[0] * in[1] * in[2]; }
   std::int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
+
+  /// The same sums without taps when there is nothing to add or nowhere to put it: then weights
+  /// are empty, and a model can name kernels of any size.
+  ConvShape without_idle_taps() const {
+    ConvShape shape = *this;
+    if (in_channels == 0 || out_channels == 0) shape.kernel = {0, 0, 0};
+    return shape;
+  }
 };
 
 /// How a convolution over channels-last tensors is cut into independent pieces: a tile of output

@@ -93,9 +93,9 @@ void gather_panel(const ConvShape& s, const float* x, std::int64_t pixel, std::i
 ConvNchwPlan plan_conv_nchw(const ConvShape& shape, Isa isa) {
   const IgemmTable& table = igemm_table(isa);
   ConvNchwPlan plan;
-  plan.shape = shape;
+  plan.shape = shape.without_idle_taps();
   plan.isa = isa;
-  const std::int64_t panel_floats = std::max<std::int64_t>(1, terms_of(shape)) * table.tile_columns;
+  const std::int64_t panel_floats = std::max<std::int64_t>(1, terms_of(plan.shape)) * table.tile_columns;
   const std::int64_t panels = std::clamp<std::int64_t>(kScratchFloats / panel_floats, 1,
                                                        kPanelsMax);
   const std::int64_t pixels = shape.out_pixels();

@@ -1,7 +1,9 @@
 #include "kernels/conv_transpose.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 namespace sardonyx::kernels {
 
@@ -17,6 +19,30 @@ struct PhaseAxis {
   std::int64_t outputs = 0;
 };
 
+/// The b in 0..modulus-1 with a * b = 1 (mod modulus), for a without a common factor.
+std::int64_t inverse(std::int64_t a, std::int64_t modulus) {
+  std::int64_t remainder = modulus;
+  std::int64_t next = a % modulus;
+  std::int64_t factor = 0;
+  std::int64_t next_factor = 1;
+  while (next != 0) {
+    const std::int64_t quotient = remainder / next;
+    remainder = std::exchange(next, remainder - quotient * next);
+    factor = std::exchange(next_factor, factor - quotient * next_factor);
+  }
+  return (factor % modulus + modulus) % modulus;
+}
+
+/// The least tap k >= 0 with k * dilation = at (mod stride); the greatest number if there is none.
+std::int64_t first_tap(std::int64_t at, std::int64_t dilation, std::int64_t stride) {
+  const std::int64_t common = std::gcd(dilation, stride);
+  if (at % common != 0) return std::numeric_limits<std::int64_t>::max();
+  const std::int64_t modulus = stride / common;
+  const std::int64_t reduced = (at / common % modulus + modulus) % modulus;
+  return static_cast<std::int64_t>(static_cast<__int128>(reduced) *
+                                   inverse(dilation / common, modulus) % modulus);
+}
+
 PhaseAxis phase_axis(const ConvShape& s, std::size_t a, std::int64_t phase) {
   PhaseAxis axis;
   const std::int64_t stride = s.stride[a];
@@ -25,13 +51,11 @@ PhaseAxis phase_axis(const ConvShape& s, std::size_t a, std::int64_t phase) {
   axis.step = stride / common;
   axis.dilation = s.dilation[a] / common;
   const std::int64_t at = phase + s.pad[a];
-  for (std::int64_t k = 0; k < std::min(axis.step, s.kernel[a]); ++k) {
-    if ((at - k * s.dilation[a]) % stride != 0) continue;
-    axis.taps = (s.kernel[a] - 1 - k) / axis.step + 1;
-    axis.first = k + (axis.taps - 1) * axis.step;
-    axis.pad = -((at - axis.first * s.dilation[a]) / stride);
-    break;
-  }
+  const std::int64_t k = first_tap(at, s.dilation[a], stride);
+  if (k >= s.kernel[a]) return axis;
+  axis.taps = (s.kernel[a] - 1 - k) / axis.step + 1;
+  axis.first = k + (axis.taps - 1) * axis.step;
+  axis.pad = -((at - axis.first * s.dilation[a]) / stride);
   return axis;
 }
 
@@ -149,7 +173,7 @@ void run_phase(const ConvTransposePlan& plan, const ConvTransposeArgs& args, con
 
 ConvTransposePlan plan_conv_transpose(const ConvShape& shape, Isa isa) {
   ConvTransposePlan plan;
-  plan.shape = shape;
+  plan.shape = shape.without_idle_taps();
   plan.isa = isa;
   for (std::size_t a = 0; a < 3; ++a) plan.phases[a] = std::min(shape.stride[a], shape.out[a]);
   for (std::int64_t i = 0; i < phase_count(plan); ++i) {

@@ -45,18 +45,18 @@ inline void place_window(const PoolShape& s, std::size_t axis, std::int64_t out,
 /// What the sum over a window is divided by; 1 if there is nothing in it.
 inline float pool_divisor(const PoolArgs& args, const PoolWindow& window) {
   const PoolShape& s = args.shape;
-  std::int64_t count = 1;
+  double count = 1;  // kernels of any size may be named, so an integer could overflow
   for (std::size_t a = 0; a < 3; ++a) {
     if (!args.count_padding) {
-      count *= window.taps[a].count();
+      count *= static_cast<double>(window.taps[a].count());
       continue;
     }
     const std::int64_t end = s.in[a] + s.pad_end[a];
     const std::int64_t room = end - window.start[a];
     const std::int64_t fitting = room <= 0 ? 0 : (room - 1) / s.dilation[a] + 1;
-    count *= std::min(s.kernel[a], fitting);
+    count *= static_cast<double>(std::min(s.kernel[a], fitting));
   }
-  return static_cast<float>(std::max<std::int64_t>(count, 1));
+  return static_cast<float>(std::max(count, 1.0));
 }
 
 /// One output pixel, channels last: kVectors vectors of channels at a time.

@@ -36,7 +36,8 @@ WinogradPlan plan_winograd(const ConvShape& shape, Isa isa = active_isa());
 /// it does not accumulate.
 ///
 /// Numbers  errors about three times those of the direct sum (points 0, +-sqrt(1/2), +-sqrt(2)):
-///          3e-5 for sums of 1,152 products of a normal and a tenth of a normal variable.
+///          3e-5 for sums of 1,152 products of a normal and a tenth of a normal variable. A NaN or
+///          an infinity in x makes all outputs of the blocks that read it NaN.
 /// Cost     2.25 multiply-adds an output, channel and input channel, and both transforms.
 /// Errors   none: shapes are checked by the caller. No overlap of x, y and the residual.
 /// Source   ONNX Conv; Lavin and Gray, Fast algorithms for convolutional neural networks.

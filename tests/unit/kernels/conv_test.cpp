@@ -185,3 +185,32 @@ TEST_CASE("a convolution without images, pixels, inputs or outputs has nothing o
     for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == bias[i % 4]);
   }
 }
+
+TEST_CASE("a kernel of any size without input channels adds nothing and takes no time") {
+  for (const Isa isa : supported_isas()) {
+    ConvShape s;
+    s.in_channels = 0;
+    s.out_channels = 2;
+    s.kernel = {1, std::int64_t{1} << 40, std::int64_t{1} << 40};
+    s.pad = {0, std::int64_t{1} << 39, std::int64_t{1} << 39};
+    const std::vector<float> bias = {3, 4};
+    std::vector<float> y(2, NAN);
+    ConvArgs args;
+    args.y = y.data();
+    args.y_stride = 2;
+    args.epilogue.bias = bias.data();
+    const ConvPlan plan = plan_conv(s, isa);
+    CHECK(plan.source_scratch_bytes < 4096);
+    Scratch scratch(plan.source_scratch_bytes);
+    conv_nhwc(plan, args, 0, plan.tiles, 0, plan.panels, scratch.get());
+    CHECK(y == bias);
+    ConvNchwArgs first;
+    first.y = y.data();
+    first.bias = bias.data();
+    y = {NAN, NAN};
+    const ConvNchwPlan nchw = plan_conv_nchw(s, isa);
+    Scratch more(nchw.scratch_bytes);
+    conv_nchw(nchw, first, 0, nchw.tiles, more.get());
+    CHECK(y == bias);
+  }
+}

@@ -103,3 +103,31 @@ TEST_CASE("transposed convolution equals plain loops, from packed and from sourc
     }
   }
 }
+
+TEST_CASE("a stride as long as a long kernel makes each tap a phase, found at once") {
+  const std::int64_t taps = 20000;
+  ConvShape s;
+  s.in_channels = s.out_channels = 1;
+  s.in = {1, 1, 2};
+  s.kernel = {1, 1, taps};
+  s.stride = {1, 1, taps};
+  s.dilation = {1, 1, 3};
+  s.pad = {0, 0, 1};
+  s.out = {1, 1, taps};
+  std::mt19937 random(43);
+  const auto x = random_floats(2, random);
+  const auto w = random_floats(taps, random);
+  const auto want = plain(s, x, w, {0.5F});
+  const ConvTransposePlan plan = plan_conv_transpose(s);
+  std::vector<float> y(want.size(), NAN);
+  const float bias = 0.5F;
+  ConvTransposeArgs args;
+  args.x = x.data();
+  args.source = w.data();
+  args.y = y.data();
+  args.bias = &bias;
+  args.x_stride = args.y_stride = 1;
+  Scratch scratch(plan.source_scratch_bytes);
+  conv_transpose_nhwc(plan, args, 0, plan.units, 0, plan.panels, scratch.get());
+  CHECK(worst_difference(y, want) < 1e-5F);
+}
