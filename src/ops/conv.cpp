@@ -193,7 +193,32 @@ Status evaluate_qlinear_conv(EvalContext& context) {
   return {};
 }
 
+/// Options of com.microsoft's operator that this build knows at their defaults only.
+Status check_causal_options(const Attributes& attributes) {
+  struct Option {
+    std::string_view name;
+    std::int64_t known;
+  };
+  constexpr Option kOptions[] = {{"ndim", 1},
+                                 {"dilation", 1},
+                                 {"channels_last", 0},
+                                 {"state_channels_last", -1},
+                                 {"state_window", 0},
+                                 {"state_length", 0},
+                                 {"state_update_capacity", 0},
+                                 {"input_channel_offset", 0},
+                                 {"input_channels", 0}};
+  for (const Option& option : kOptions) {
+    const std::int64_t value = attributes.get_int(option.name, option.known);
+    if (value == option.known) continue;
+    return failure(Code::Unsupported, "{} is {}; only {} is known", option.name, value,
+                   option.known);
+  }
+  return {};
+}
+
 Status infer_causal_conv(InferContext& context) {
+  SDX_TRY(check_causal_options(context.attributes()));
   const Shape* x = context.shape(0);
   const Shape* weight = context.shape(1);
   const std::string activation = context.attributes().get_string("activation", "none");
@@ -334,7 +359,8 @@ constexpr OpSchema kRows[] = {
      "CausalConvWithState",
      1,
      {"TTtt>TT", kSmallFloats},
-     "activation:s ndim:i",
+     "activation:s channels_last:i dilation:i input_channel_offset:i input_channels:i ndim:i "
+     "state_channels_last:i state_length:i state_update_capacity:i state_window:i",
      infer_causal_conv,
      evaluate_causal_conv},
     {"com.microsoft",

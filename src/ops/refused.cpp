@@ -24,7 +24,18 @@ constexpr std::string_view kMask =
 constexpr std::string_view kRare =
     "it was made for single models; export with operators of the standard";
 
+constexpr std::string_view kBeams =
+    "its caches belong to a generation loop; export with MultiHeadAttention or "
+    "GroupQueryAttention";
+constexpr std::string_view kPacking =
+    "its weights are packed for one runtime's kernels; MatMulNBits is known";
+
 constexpr Refusal kRefusals[] = {
+    {"com.microsoft", "DecoderMaskedMultiHeadAttention", kBeams},
+    {"com.microsoft", "DecoderMaskedSelfAttention", kBeams},
+    {"com.microsoft", "PagedAttention", kMask},
+    {"com.microsoft", "MatMulFpQ4", kPacking},
+    {"com.microsoft", "MatMulBnb4", kPacking},
     {"com.microsoft", "BeamSearch", kGeneration},
     {"com.microsoft", "GreedySearch", kGeneration},
     {"com.microsoft", "Sampling", kGeneration},
@@ -76,10 +87,9 @@ constexpr Refusal kRefusals[] = {
 }  // namespace
 
 std::string_view refusal_reason(std::string_view domain, std::string_view name) {
-  const auto* found = std::find_if(std::begin(kRefusals), std::end(kRefusals),
-                                   [&](const Refusal& refusal) {
-                                     return refusal.domain == domain && refusal.name == name;
-                                   });
+  const auto* found = std::find_if(
+      std::begin(kRefusals), std::end(kRefusals),
+      [&](const Refusal& refusal) { return refusal.domain == domain && refusal.name == name; });
   return found != std::end(kRefusals) ? found->reason : std::string_view();
 }
 

@@ -195,3 +195,14 @@ TEST_CASE("CausalConvWithState continues where the last call stopped") {
   CHECK(elements<float>(*result->at(0).tensor()) == std::vector<float>{187, 218});
   CHECK(elements<float>(*result->at(1).tensor()) == std::vector<float>{1, 2});
 }
+
+TEST_CASE("CausalConvWithState of com.microsoft refuses options that it does not know") {
+  const auto node = [](std::int64_t dilation) {
+    OpCase made("CausalConvWithState", 1, "com.microsoft");
+    made.input(floats({1, 1, 2}, {1, 2})).input(floats({1, 1, 1}, {3})).outputs(2);
+    made.attribute("dilation", dilation).attribute<std::int64_t>("channels_last", 0);
+    return made;
+  };
+  CHECK(elements<float>(node(1).tensor()) == std::vector<float>{3, 6});
+  CHECK(node(2).error() == "dilation is 2; only 1 is known");
+}
