@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/checked.h"
 #include "ir/element.h"
 #include "ops/activations.h"
 #include "ops/delegate.h"
@@ -230,6 +231,14 @@ Status evaluate_where_quantized(EvalContext& context) {
   return write_quantized(context, z, 7);
 }
 
+/// Whether input i is there and may be a tensor of such elements, as far as is known.
+bool is_tensor_of(const InferContext& context, std::size_t i, DTypeSet allowed) {
+  const Type& type = context.type(i);
+  if (!context.has_input(i)) return false;
+  if (type.kind == Type::Kind::Unknown) return true;
+  return type.is_tensor() && (type.dtype == DType::Undefined || contains(allowed, type.dtype));
+}
+
 /// Inputs are the output's scale and zero point, then groups of tensor, scale and zero point.
 Status infer_concat_quantized(InferContext& context) {
   if (context.input_count() < 5 || (context.input_count() - 2) % 3 != 0) {
@@ -240,10 +249,13 @@ Status infer_concat_quantized(InferContext& context) {
   std::optional<Shape> result;
   int axis = 0;
   for (std::size_t i = 2; i < context.input_count(); i += 3) {
-    const bool fits = context.dtype(i) == DType::Undefined ||
-                      contains(set_of(DType::UInt8, DType::Int8), context.dtype(i));
-    if (!fits || !context.has_input(i) || !context.has_input(i + 1)) {
-      return context.error("input {} should be a tensor of 8-bit integers with a scale", i);
+    const bool fits = is_tensor_of(context, i, set_of(DType::UInt8, DType::Int8)) &&
+                      is_tensor_of(context, i + 1, set_of(DType::Float32)) &&
+                      (!context.has_input(i + 2) ||
+                       is_tensor_of(context, i + 2, set_of(DType::UInt8, DType::Int8)));
+    if (!fits) {
+      return context.error("inputs {} and on should be 8-bit integers, a scale and a zero point",
+                           i);
     }
     const Shape* shape = context.shape(i);
     if (shape == nullptr) return {};
@@ -260,7 +272,8 @@ Status infer_concat_quantized(InferContext& context) {
     for (int k = 0; k < shape->rank(); ++k) {
       Dim& dim = (*result)[k];
       if (k == axis) {
-        dim = is_known(dim) && is_known((*shape)[k]) ? dim + (*shape)[k] : kUnknownDim;
+        const bool are_known = is_known(dim) && is_known((*shape)[k]);
+        dim = are_known ? checked_add(dim, (*shape)[k]).value_or(kUnknownDim) : kUnknownDim;
       } else if (is_known(dim) && is_known((*shape)[k]) && dim != (*shape)[k]) {
         return context.error("'{}' of shape {} does not go on after {}", context.input_name(i),
                              shape->to_string(), result->to_string());

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "ir/element.h"
 
@@ -20,13 +21,13 @@ Status does_not_fit(const Shape& x, const Shape& scale, std::int64_t axis, std::
 
 bool may_be_equal(Dim a, Dim b) { return !is_known(a) || !is_known(b) || a == b; }
 
+/// 0 as well when it is not known or does not fit: then there is no tensor yet.
 std::int64_t product_or_zero(const Shape& shape, int first, int last) {
-  std::int64_t product = 1;
-  for (int i = first; i < last; ++i) {
-    if (!is_known(shape[i])) return 0;
-    product *= shape[i];
+  std::optional<std::int64_t> product = 1;
+  for (int i = first; i < last && product; ++i) {
+    product = is_known(shape[i]) ? checked_multiply(*product, shape[i]) : std::nullopt;
   }
-  return product;
+  return product.value_or(0);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ void for_each_scale_run(const QuantGrid& grid, Body&& body) {
     body(std::int64_t{0}, grid.outer * grid.length * grid.inner, std::int64_t{0}, std::int64_t{0});
     return;
   }
-  const std::int64_t blocks = (grid.length + grid.block - 1) / grid.block;
+  const std::int64_t blocks = grid.length / grid.block + (grid.length % grid.block != 0);
   for (std::int64_t o = 0; o < grid.outer; ++o) {
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::int64_t first = b * grid.block;

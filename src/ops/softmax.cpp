@@ -46,6 +46,27 @@ Status infer_softmax(InferContext& context) {
   return {};
 }
 
+/// Normalises one row.
+template <typename T>
+void softmax_row(const T* x, T* y, std::int64_t length, bool is_log) {
+  T largest = -std::numeric_limits<T>::infinity();
+  for (std::int64_t i = 0; i < length; ++i) largest = std::max(largest, x[i]);
+  double sum = 0;
+  for (std::int64_t i = 0; i < length; ++i) {
+    const T shifted = x[i] - largest;
+    const T power = std::exp(shifted);
+    y[i] = is_log ? shifted : power;
+    sum += static_cast<double>(power);
+  }
+  if (is_log) {
+    const auto shift = static_cast<T>(std::log(sum));
+    for (std::int64_t i = 0; i < length; ++i) y[i] -= shift;
+  } else {
+    const auto scale = static_cast<T>(1 / sum);
+    for (std::int64_t i = 0; i < length; ++i) y[i] *= scale;
+  }
+}
+
 /// Normalises one [length, inner] block, column by column side by side.
 template <typename T>
 void softmax_block(const T* x, T* y, const Groups& groups, bool is_log, std::span<T> largest,
@@ -102,6 +123,8 @@ void normalise(Kind kind, const Tensor& x, Tensor& y, const Groups& groups) {
   for (std::int64_t i = 0; i < groups.outer; ++i) {
     if (kind == Kind::Hardmax) {
       hardmax_block(from + i * block, to + i * block, groups);
+    } else if (groups.inner == 1) {
+      softmax_row(from + i * block, to + i * block, block, kind == Kind::LogSoftmax);
     } else {
       softmax_block<T>(from + i * block, to + i * block, groups, kind == Kind::LogSoftmax, largest,
                        sums);

@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 
 #include "ir/element.h"
@@ -19,6 +20,9 @@ Status infer_optimizer(InferContext& context) {
   if (inputs % groups != 0 || context.output_count() != tensors * (groups - 1)) {
     return context.error("{} inputs and {} outputs are no whole number of tensors to train",
                          context.input_count(), context.output_count());
+  }
+  for (std::size_t i = 0; i < context.input_count(); ++i) {
+    if (!context.has_input(i)) return context.error("input {} is required, but left out", i);
   }
   for (std::size_t i = 0; i < 2; ++i) {
     const Shape* shape = context.shape(i);
