@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 # Folder below src/ -> the folders that it may include, besides base and itself. This is the table
@@ -54,7 +55,8 @@ RULE_FILES = {"tools/tidy.py", "tests/tools/test_tidy.py"}
 class Ban:
     """A pattern that must not stand in C++ code.
 
-    It may in files whose path starts with one of `allowed` and on lines that match `unless`.
+    It may in files whose path starts with one of `allowed` (`*` stands for anything) and on lines
+    that match `unless`.
     """
 
     pattern: re.Pattern
@@ -111,8 +113,10 @@ BANS = (
         "src/kernels/avx2/",
         "src/kernels/avx512/",
         "src/kernels/neon/",
-        "src/kernels/igemm_pack_impl.h",  # included by the two folders above
+        "src/kernels/*_impl.h",  # included by the folders above
+        unless="<emmintrin.h>",  # SSE2 is part of every x86-64
     ),
+    ban(r"<emmintrin\.h>", "intrinsics belong into kernels/", "src/kernels/"),
     ban(r"#\s*include\s*[<\"]protozero/", "only onnx/ reads protobuf", "src/onnx/"),
 )
 
@@ -177,7 +181,9 @@ def check_bans(path, text):
         raw_include = line.lstrip().startswith("#")
         source = raw[number - 1] if raw_include else line
         for row in BANS:
-            if path.startswith(row.allowed) or row.unless.search(source):
+            if any(fnmatch(path, f"{start}*") for start in row.allowed):
+                continue
+            if row.unless.search(source):
                 continue
             if row.pattern.search(source):
                 yield number, "banned", row.advice

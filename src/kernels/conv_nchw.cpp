@@ -51,8 +51,7 @@ void gather_tap(const ConvShape& s, const Run& run, const float* row, bool insid
 }
 
 /// The part of a panel, `width` wide, that `run` fills: every channel and tap.
-void gather_run(const ConvShape& s, const Run& run, const float* x, std::int64_t width,
-                float* to) {
+void gather_run(const ConvShape& s, const Run& run, const float* x, std::int64_t width, float* to) {
   for (std::int64_t c = 0; c < s.group_in(); ++c) {
     for (std::int64_t kd = 0; kd < s.kernel[0]; ++kd) {
       const std::int64_t z = run.z * s.stride[0] - s.pad[0] + kd * s.dilation[0];
@@ -95,9 +94,10 @@ ConvNchwPlan plan_conv_nchw(const ConvShape& shape, Isa isa) {
   ConvNchwPlan plan;
   plan.shape = shape.without_idle_taps();
   plan.isa = isa;
-  const std::int64_t panel_floats = std::max<std::int64_t>(1, terms_of(plan.shape)) * table.tile_columns;
-  const std::int64_t panels = std::clamp<std::int64_t>(kScratchFloats / panel_floats, 1,
-                                                       kPanelsMax);
+  const std::int64_t panel_floats =
+      std::max<std::int64_t>(1, terms_of(plan.shape)) * table.tile_columns;
+  const std::int64_t panels =
+      std::clamp<std::int64_t>(kScratchFloats / panel_floats, 1, kPanelsMax);
   const std::int64_t pixels = shape.out_pixels();
   plan.tile_pixels = panels * table.tile_columns;
   plan.image_tiles = (pixels + plan.tile_pixels - 1) / plan.tile_pixels;
