@@ -130,16 +130,6 @@ def test_providers_can_be_set_again(session_of):
     assert session.run(None, {"x": X})[0].tolist() == [[1, 0, 3]]
 
 
-def test_every_node_has_a_place():
-    options = sardonyx.SessionOptions()
-    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    session = sardonyx.InferenceSession(models.relu(), options)
-    (group,) = session.get_provider_graph_assignment_info()
-    (node,) = group.get_nodes()
-    assert group.ep_name == CPU
-    assert (node.name, node.op_type) == ("the_relu", "Relu")
-
-
 # --- options
 
 
