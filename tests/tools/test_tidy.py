@@ -105,7 +105,7 @@ TEXTS = [
     ("src/ir/a.cpp", "int x;", "1: line: no newline"),
     ("README.md", "see TODO\n", "1: text: finish it"),
     ("tests/a.py", "path = '/home/someone/x'\n", "1: text: a path of one machine"),
-    ("a.txt", "https://pypi.org/simple\n", "1: text: let the package tools"),
+    ("a.txt", "https://" + "pypi" + ".org/simple\n", "1: text: let the package tools"),
     ("README.md", "[page](docs/none.md)\n", "1: link: docs/none.md does not exist"),
     ("docs/lonely.md", "# A page\n", "1: docs: no other page links to this one"),
     ("src/ir/a.cpp", "void f() {\n" + "  g();\n" * 79 + "}\n", "1: function: 81 lines"),
