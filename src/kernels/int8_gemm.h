@@ -84,11 +84,14 @@ const Int8GemmTable& int8_gemm_table(Isa isa = active_isa());
 
 /// A panel: this header, then for each tap and four steps of the depth (the last ones zero padded)
 /// `width` columns of four int8 elements. Unsigned elements are shifted by -128.
-struct alignas(64) Int8PanelHeader {
+struct alignas(16) Int8PanelHeader {
   std::int32_t column_sums[32] = {};
   std::int32_t b_shift = 0;    // 128 if the source is unsigned
   std::int32_t saturates = 0;  // whether two adjacent weights exceed 128 in magnitude
+  std::int32_t unused[14] = {};
 };
+// A multiple of 64, so that the elements of the first panel start on a line of the cache.
+static_assert(sizeof(Int8PanelHeader) == 192);
 
 /// Bytes of packed B, and from its start to a panel.
 std::int64_t int8_packed_bytes(const Int8GemmTable& table, std::int64_t columns,
