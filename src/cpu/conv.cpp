@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cpu/activation_of.h"
+#include "cpu/conv_shape.h"
 #include "cpu/node_kernel.h"
 #include "cpu/packed_weights.h"
 #include "cpu/registry.h"
@@ -14,28 +15,6 @@
 namespace sardonyx {
 
 namespace {
-
-constexpr int kSpatialMax = 3;
-
-/// The kernels' sizes; axes that a 1-D or 2-D convolution lacks keep their defaults.
-kernels::ConvShape kernel_shape(const ConvSizes& sizes) {
-  kernels::ConvShape shape;
-  shape.batch = sizes.batch;
-  shape.in_channels = sizes.in_channels;
-  shape.out_channels = sizes.out_channels;
-  shape.groups = sizes.groups;
-  for (int i = 0; i < sizes.window.rank; ++i) {
-    const auto axis = static_cast<std::size_t>(kSpatialMax - sizes.window.rank + i);
-    const WindowAxis& from = sizes.window[i];
-    shape.in[axis] = from.input;
-    shape.out[axis] = from.output;
-    shape.kernel[axis] = from.kernel;
-    shape.stride[axis] = from.stride;
-    shape.dilation[axis] = from.dilation;
-    shape.pad[axis] = from.pad_begin;
-  }
-  return shape;
-}
 
 /// Whether the depthwise kernels serve it: one channel a group, at most two spatial axes, no sum.
 bool is_depthwise(const ConvSizes& sizes, bool has_sum) {
@@ -297,10 +276,9 @@ class ConvNhwcKernel final : public NodeKernel {
     constexpr std::int64_t kRows = 4;
     const std::int64_t rows = shape.batch * shape.out[1];
     const std::int64_t grain = (grain_for(rows, conv_flops(shape)) + kRows - 1) / kRows * kRows;
-    context.pool().parallel_for(rows, grain,
-                                [&](std::int64_t begin, std::int64_t end) {
-                                  kernels::depthwise_table().nhwc_rows(args, begin, end);
-                                });
+    context.pool().parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end) {
+      kernels::depthwise_table().nhwc_rows(args, begin, end);
+    });
   }
 
   kernels::Activation activation_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpu/conv_shape.h"
 #include "cpu/node_kernel.h"
 #include "cpu/packed_weights.h"
 #include "cpu/registry.h"
@@ -11,27 +12,6 @@
 namespace sardonyx {
 
 namespace {
-
-constexpr int kSpatialMax = 3;
-
-kernels::ConvShape kernel_shape(const ConvSizes& sizes) {
-  kernels::ConvShape shape;
-  shape.batch = sizes.batch;
-  shape.in_channels = sizes.in_channels;
-  shape.out_channels = sizes.out_channels;
-  shape.groups = sizes.groups;
-  for (int i = 0; i < sizes.window.rank; ++i) {
-    const auto axis = static_cast<std::size_t>(kSpatialMax - sizes.window.rank + i);
-    const WindowAxis& from = sizes.window[i];
-    shape.in[axis] = from.input;
-    shape.out[axis] = from.output;
-    shape.kernel[axis] = from.kernel;
-    shape.stride[axis] = from.stride;
-    shape.dilation[axis] = from.dilation;
-    shape.pad[axis] = from.pad_begin;
-  }
-  return shape;
-}
 
 const float* floats(const KernelContext& context, std::size_t i) {
   return context.has_input(i) ? context.input(i).values<float>().data() : nullptr;

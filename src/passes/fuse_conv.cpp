@@ -1,21 +1,12 @@
 #include <limits>
 #include <optional>
 
+#include "passes/match.h"
 #include "passes/passes.h"
 
 namespace sardonyx {
 
 namespace {
-
-/// The one number of a constant float tensor.
-std::optional<float> scalar(const Graph& graph, ValueId id) {
-  if (id == kNoValue) return std::nullopt;
-  const auto& constant = graph.value(id).constant;
-  if (!constant || constant->dtype() != DType::Float32 || constant->element_count() != 1) {
-    return std::nullopt;
-  }
-  return constant->values<float>()[0];
-}
 
 struct FusedActivation {
   std::string name;
@@ -51,7 +42,7 @@ std::optional<FusedActivation> activation_of(const Graph& graph, const Node& nod
   }
   const auto bound = [&](std::size_t i, float open) -> std::optional<float> {
     if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return open;
-    return scalar(graph, node.inputs[i]);
+    return scalar_constant(graph, node.inputs[i]);
   };
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto low = bound(1, -kInfinity);
