@@ -29,7 +29,7 @@ using Floats = NbitsKernels<Simd>;
 constexpr NbitsTable kGeneric = {Isa::Generic, 4,       0,       Floats::prepare,
                                  Floats::few,  nullptr, nullptr, Floats::dequantize};
 
-constexpr std::int64_t kFewRows = 8;
+constexpr std::int64_t kFewRows = 16;       // beyond, widening B costs less (measured)
 constexpr std::int64_t kRowBlock = 192;     // rows whose pointers are on the stack
 constexpr std::int64_t kColumnBlock = 128;  // columns that are packed at a time
 constexpr std::int64_t kDepthPart = 512;    // terms that are packed at a time: whole blocks
@@ -139,9 +139,8 @@ std::size_t nbits_gemm_scratch_bytes(const NbitsArgs& args, Isa isa) {
   }
   const std::int64_t columns = std::min(args.n, kColumnBlock);
   const IgemmTable& table = igemm_table(isa);
-  return sizeof(float) *
-         static_cast<std::size_t>(table.tile_columns * kDepthPart +
-                                  igemm_packed_floats(table, columns, kDepthPart));
+  return sizeof(float) * static_cast<std::size_t>(table.tile_columns * kDepthPart +
+                                                  igemm_packed_floats(table, columns, kDepthPart));
 }
 
 void nbits_gemm(const NbitsArgs& args, void* scratch, Isa isa) {

@@ -3,9 +3,8 @@
 #include <immintrin.h>
 
 #include "base/cpu_features.h"
-#include "kernels/int8_gemm_impl.h"
-
 #include "kernels/avx512/simd.h"
+#include "kernels/int8_gemm_impl.h"
 
 namespace sardonyx::kernels::avx512 {
 
@@ -97,26 +96,68 @@ void multiply(const std::uint8_t* a, std::int64_t a_stride, const std::byte* b, 
   memory_barrier();
 }
 
-/// `rows` rows of packed A under every panel.
-template <int kRows>
-void run_panels(const Int8GemmArgs& args, std::int64_t row, std::int64_t rows,
-                const std::uint8_t* a, std::int64_t a_stride) {
-  alignas(64) std::int32_t sums[kRows * 16 * 32];
+std::int64_t panel_bytes(const Int8GemmArgs& args) {
   const std::int64_t quads = args.taps * ((args.depth + 3) / 4);
-  const std::int64_t bytes = static_cast<std::int64_t>(sizeof(Int8PanelHeader)) + quads * 128;
-  const std::byte* panel = args.b;
-  for (std::int64_t column = 0; column < args.columns; column += 32, panel += bytes) {
-    const std::int64_t left = args.columns - column;
-    const std::byte* b = panel + sizeof(Int8PanelHeader);
-    const Int8Tile tile = {row, column, left < 32 ? left : 32, panel, bytes};
-    if (left > 16) {
-      multiply<kRows, 2>(a, a_stride, b, quads, sums);
-      Int8Finish<Simd>::run(args, tile, rows, 32, 32, sums);
-    } else {
-      multiply<kRows, 1>(a, a_stride, b, quads, sums);
-      Int8Finish<Simd>::run(args, tile, rows, 16, 16, sums);
+  return static_cast<std::int64_t>(sizeof(Int8PanelHeader)) + quads * 128;
+}
+
+/// At most 32 rows of A, in tiles of 16 that are there in full, under the panel of a column.
+void run_tile(const Int8GemmArgs& args, std::int64_t row, std::int64_t rows, std::int64_t column,
+              const std::uint8_t* a, std::int64_t a_stride) {
+  alignas(64) std::int32_t sums[32 * 32];
+  const std::int64_t quads = args.taps * ((args.depth + 3) / 4);
+  const std::int64_t bytes = panel_bytes(args);
+  const std::byte* panel = args.b + column / 32 * bytes;
+  const std::byte* b = panel + sizeof(Int8PanelHeader);
+  const std::int64_t left = args.columns - column;
+  const std::int64_t width = left > 16 ? 32 : 16;
+  if (left > 16) {
+    rows > 16 ? multiply<2, 2>(a, a_stride, b, quads, sums)
+              : multiply<1, 2>(a, a_stride, b, quads, sums);
+  } else {
+    rows > 16 ? multiply<2, 1>(a, a_stride, b, quads, sums)
+              : multiply<1, 1>(a, a_stride, b, quads, sums);
+  }
+  const Int8Tile tile = {row, column, left < width ? left : width, panel, bytes};
+  Int8Finish<Simd>::run(args, tile, rows, width, width, sums);
+}
+
+/// Rows [row, args.rows) by way of a copy of up to 32 of them.
+void run_copied(const Int8GemmArgs& args, std::int64_t row, std::int64_t stride) {
+  alignas(64) std::uint8_t buffer[kBufferBytes];
+  const std::int64_t most = stride * 32 > kBufferBytes ? 16 : 32;
+  for (; row < args.rows; row += most) {
+    const std::int64_t rows = args.rows - row < most ? args.rows - row : most;
+    pack_rows(args, row, rows, rows > 16 ? 2 : 1, stride, buffer);
+    for (std::int64_t column = 0; column < args.columns; column += 32) {
+      run_tile(args, row, rows, column, buffer, stride);
     }
   }
+}
+
+/// Whole tiles of a dense A, read where they are: a panel stays in the first cache under a group of
+/// rows that stays in the second.
+void run_dense(const Int8GemmArgs& args, std::int64_t rows, std::int64_t a_stride) {
+  const std::int64_t group = (1 + 256 * 1024 / (args.depth * 32)) * 32;
+  for (std::int64_t first = 0; first < rows; first += group) {
+    const std::int64_t last = first + group < rows ? first + group : rows;
+    for (std::int64_t column = 0; column < args.columns; column += 32) {
+      for (std::int64_t row = first; row < last; row += 32) {
+        run_tile(args, row, last - row < 32 ? 16 : 32, column, args.a[row] + args.a_offset,
+                 a_stride);
+      }
+    }
+  }
+}
+
+/// The distance of rows that lie evenly in memory and fill whole tiles; 0 if they do not.
+std::int64_t dense_stride(const Int8GemmArgs& args) {
+  if (args.taps != 1 || args.depth % kStepBytes != 0) return 0;
+  const std::int64_t stride = args.a[1] - args.a[0];
+  for (std::int64_t row = 0; row < args.rows; ++row) {
+    if (args.a[row] == args.a_padding || args.a[row] - args.a[0] != row * stride) return 0;
+  }
+  return stride;
 }
 
 }  // namespace
@@ -124,22 +165,17 @@ void run_panels(const Int8GemmArgs& args, std::int64_t row, std::int64_t rows,
 bool int8_amx_run(const Int8GemmArgs& args) {
   const std::int64_t bytes = args.taps * ((args.depth + 3) / 4 * 4);
   const std::int64_t stride = (bytes + kStepBytes - 1) / kStepBytes * kStepBytes;
-  if (args.rows < 12 || stride == 0 || stride * 16 > kBufferBytes) return false;
+  if (args.rows < 12 || args.columns == 0) return false;
+  if (stride == 0 || stride * 16 > kBufferBytes) return false;
   if (!amx_int8_usable()) return false;
-  alignas(64) std::uint8_t buffer[kBufferBytes];
   const TileConfig config;
   load_config(config);
-  const std::int64_t most = stride * 32 > kBufferBytes ? 16 : 32;
-  for (std::int64_t row = 0; row < args.rows; row += most) {
-    const std::int64_t rows = args.rows - row < most ? args.rows - row : most;
-    const std::int64_t tiles = rows > 16 ? 2 : 1;
-    pack_rows(args, row, rows, tiles, stride, buffer);
-    if (tiles == 2) {
-      run_panels<2>(args, row, rows, buffer, stride);
-    } else {
-      run_panels<1>(args, row, rows, buffer, stride);
-    }
+  std::int64_t row = 0;
+  if (const std::int64_t a_stride = dense_stride(args); a_stride > 0) {
+    row = args.rows / 16 * 16;
+    run_dense(args, row, a_stride);
   }
+  run_copied(args, row, stride);
   release_tiles();
   return true;
 }

@@ -102,8 +102,7 @@ std::int64_t exact_sum(const Matrices& p, std::int64_t i, std::int64_t j) {
   std::int64_t sum = e.bias != nullptr ? e.bias[j] : 0;
   for (std::int64_t k = 0; k < g.k; ++k) {
     const std::uint8_t b = p.b[g.b_transposed ? j * g.b_stride + k : k * g.b_stride + j];
-    sum += (value(p.a[i * g.a_stride + k], g.a_signed) - a_zero) *
-           (value(b, g.b_signed) - b_zero);
+    sum += (value(p.a[i * g.a_stride + k], g.a_signed) - a_zero) * (value(b, g.b_signed) - b_zero);
   }
   return sum;
 }
@@ -138,8 +137,14 @@ std::int32_t stored_bits(const Int8MatrixArgs& g, const std::vector<std::uint8_t
 }
 
 Int8Source pack_source(const Int8MatrixArgs& g) {
-  return {g.b, g.b_signed, g.n, 1, g.k, g.b_transposed ? g.b_stride : 1,
-          g.b_transposed ? 1 : g.b_stride, 0};
+  return {g.b,
+          g.b_signed,
+          g.n,
+          1,
+          g.k,
+          g.b_transposed ? g.b_stride : 1,
+          g.b_transposed ? 1 : g.b_stride,
+          0};
 }
 
 }  // namespace
@@ -179,10 +184,9 @@ TEST_CASE("int8 products are exact for every pair of types, zero points and outp
           }
         }
         for (std::int64_t j = n; j < g.c_stride; ++j) {
-          const bool one = g.epilogue.output == Int8Output::U8 ||
-                           g.epilogue.output == Int8Output::S8;
-          const std::int32_t untouched =
-              one ? 0xcd : static_cast<std::int32_t>(0xcdcdcdcdU);
+          const bool one =
+              g.epilogue.output == Int8Output::U8 || g.epilogue.output == Int8Output::S8;
+          const std::int32_t untouched = one ? 0xcd : static_cast<std::int32_t>(0xcdcdcdcdU);
           REQUIRE(stored_bits(g, c, i * g.c_stride + j) == untouched);
         }
       }
@@ -202,6 +206,38 @@ TEST_CASE("64 products of 255 and 127 make 2,072,640, with 255 and -128 they mak
       int8_gemm(args, scratch.data, isa);
       CAPTURE(isa_name(isa));
       for (const std::int32_t sum : c) CHECK(sum == (weight > 0 ? 2072640 : -2088960));
+    }
+  }
+}
+
+TEST_CASE("int8 products of whole tiles, and of some more rows and columns, are exact") {
+  for (const Isa isa : supported_isas()) {
+    Random random;
+    for (const std::int64_t m : {12, 16, 31, 32, 33, 48, 77, 300}) {
+      for (const std::int64_t k : {64, 128, 200, 1024}) {
+        const std::int64_t n = 16 + random.upto(60);
+        Matrices p = make_matrices(random, m, n, k);
+        Int8MatrixArgs& g = p.args;
+        g.epilogue.output = Int8Output::S32;
+        g.a_signed = false;
+        g.epilogue.a_zero = static_cast<std::int32_t>(random.upto(255));
+        g.epilogue.a_zeros = nullptr;
+        std::vector<std::int32_t> c(static_cast<std::size_t>(m * g.c_stride));
+        g.c = c.data();
+        Aligned scratch(static_cast<std::int64_t>(int8_gemm_scratch_bytes(g, isa)));
+        int8_gemm(g, scratch.data, isa);
+        CAPTURE(isa_name(isa));
+        CAPTURE(m);
+        CAPTURE(n);
+        CAPTURE(k);
+        bool equal = true;
+        for (std::int64_t i = 0; i < m; ++i) {
+          for (std::int64_t j = 0; j < n; ++j) {
+            equal = equal && c[i * g.c_stride + j] == exact_sum(p, i, j);
+          }
+        }
+        REQUIRE(equal);
+      }
     }
   }
 }

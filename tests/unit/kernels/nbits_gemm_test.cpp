@@ -107,7 +107,7 @@ TEST_CASE("block-quantized products equal those of the widened weights") {
     for (int round = 0; round < 200; ++round) {
       const int bits = 2 << random.upto(2);
       const std::int64_t block = 16 << random.upto(4);
-      const std::int64_t m = random.upto(round % 4 == 0 ? 30 : 8), n = random.upto(40);
+      const std::int64_t m = random.upto(round % 4 == 0 ? 50 : 17), n = random.upto(40);
       const std::int64_t k = random.upto(round % 6 == 0 ? 1500 : 300);
       const Quantized p = make_quantized(random, m, n, k, bits, block);
       CAPTURE(isa_name(isa));
@@ -162,7 +162,7 @@ TEST_CASE("int8 activations that int8 holds exactly give exact products of full-
 TEST_CASE("parts of a block-quantized product have the bits of the whole") {
   for (const Isa isa : supported_isas()) {
     Random random;
-    for (const std::int64_t m : {3, 20}) {
+    for (const std::int64_t m : {3, 40}) {
       const Quantized p = make_quantized(random, m, 70, 600, 4, 32);
       std::vector<float> whole = p.c, parts = p.c;
       std::vector<float> scratch(nbits_gemm_scratch_bytes(p.args, isa) / sizeof(float) + 1);
