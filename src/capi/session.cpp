@@ -225,7 +225,8 @@ Status run_session(OrtSession& session, const OrtRunOptions* options,
   RunOptions run_options;
   if (options != nullptr) {
     if (options->terminate.load()) {
-      return failure(Code::Cancelled, "the run options ask to terminate: nothing was run");
+      return failure(Code::Cancelled,
+                     "nothing was run: the terminate flag of the run options is set");
     }
     run_options.terminate = &options->terminate;
     const auto shrink = options->entries.find("memory.enable_memory_arena_shrinkage");

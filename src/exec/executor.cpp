@@ -255,7 +255,8 @@ class Runner {
   Status step(const StepPlan& step) {
     const Instruction& instruction = program_.instructions[step.instruction];
     if (run_.is_cancelled()) {
-      return failure(Code::Cancelled, "the run was stopped before {}", instruction.description);
+      return failure(Code::Cancelled, "the run was stopped before {}: its terminate flag is set",
+                     instruction.description);
     }
     Profiler::Clock::time_point start;
     if (run_.profiler != nullptr) start = Profiler::Clock::now();

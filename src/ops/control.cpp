@@ -52,8 +52,6 @@ Status check_body_outputs(std::size_t found, std::size_t expected) {
   return failure(Code::InvalidModel, "the subgraph has {} outputs, expected {}", found, expected);
 }
 
-Status stopped() { return Status(Code::Cancelled, "the run was cancelled"); }
-
 /// Output types of a branch; nothing when its shapes cannot fit. Such a branch is only wrong if it
 /// is ever taken: exporters leave both in a model although its shapes allow one only.
 Result<std::optional<std::vector<Type>>> infer_branch(const InferContext& context,
@@ -227,7 +225,7 @@ Status evaluate_loop(EvalContext& context) {
   std::vector<std::vector<Tensor>> scans(context.output_count() - carried);
   const Shape counter_shape = scalar_shape(body, 0);
   for (std::int64_t turn = 0; turn < state.limit && state.goes_on; ++turn) {
-    if (context.cancelled()) return stopped();
+    SDX_TRY(context.check_cancelled());
     SDX_ASSIGN(Tensor counter, make_tensor<std::int64_t>(counter_shape, {turn}));
     state.inputs[0] = Datum(std::move(counter));
     SDX_ASSIGN(auto outputs, context.run_subgraph("body", state.inputs));
@@ -384,7 +382,7 @@ struct ScanRun {
 
 Status run_scan(EvalContext& context, ScanRun& run) {
   for (std::int64_t turn = 0; turn < run.length; ++turn) {
-    if (context.cancelled()) return stopped();
+    SDX_TRY(context.check_cancelled());
     std::vector<Datum> inputs = std::move(run.states);
     const std::size_t states = inputs.size();
     for (std::size_t i = 0; i < run.inputs.size(); ++i) {

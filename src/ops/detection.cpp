@@ -120,7 +120,7 @@ Status evaluate_non_max_suppression(EvalContext& context) {
   std::vector<std::int64_t> order;
   std::vector<Box> kept;
   for (std::int64_t pair = 0; pair < scores.dim(0) * classes && count > 0; ++pair) {
-    if (context.cancelled()) return Status(Code::Cancelled, "the run was cancelled");
+    SDX_TRY(context.check_cancelled());
     const std::int64_t batch = pair / classes;
     const float* batch_boxes = boxes.values<float>().data() + batch * count * 4;
     rank_boxes(scores.values<float>().subspan(static_cast<std::size_t>(pair * count),

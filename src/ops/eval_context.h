@@ -74,6 +74,11 @@ class EvalContext {
                                                   std::span<const Datum> inputs) = 0;
   /// Whether the caller asked to stop; loops ask at every turn.
   virtual bool cancelled() const = 0;
+  /// Fails once the caller asked to stop, in the words of every stopped run.
+  Status check_cancelled() const {
+    if (!cancelled()) return {};
+    return Status(Code::Cancelled, "the run was stopped: its terminate flag is set");
+  }
   /// Random numbers of this node when its seed attribute does not give a generator of its own.
   virtual std::mt19937_64& random() = 0;
 

@@ -319,7 +319,7 @@ Status evaluate_sequence_map(EvalContext& context) {
   SDX_ASSIGN(const Sequence* sequence, sequence_at(context, 0));
   std::vector<std::vector<Datum>> results(context.output_count());
   for (std::size_t turn = 0; turn < sequence->items.size(); ++turn) {
-    if (context.cancelled()) return Status(Code::Cancelled, "the run was cancelled");
+    SDX_TRY(context.check_cancelled());
     std::vector<Datum> inputs;
     for (std::size_t i = 0; i < context.input_count(); ++i) {
       const Datum* input = context.input(i);
