@@ -223,7 +223,10 @@ class MatMulKernel final : public NodeKernel {
     const std::int64_t units = by_rows ? (args.m + unit - 1) / unit : panels;
     const auto least =
         static_cast<std::int64_t>(kChunk_flops / (flops / static_cast<double>(units)));
-    const std::int64_t grain = std::max<std::int64_t>({1, least, units / 16});
+    // Rows of B that are read where they lie should be read in long pieces.
+    const std::int64_t long_piece =
+        args.packed_b == nullptr ? std::min<std::int64_t>(4, units / (2 * thread_count_)) : 1;
+    const std::int64_t grain = std::max<std::int64_t>({1, least, units / 16, long_piece});
     context.pool().parallel_for(units, grain, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * unit;
       const std::int64_t count = std::min(end * unit, length) - first;
