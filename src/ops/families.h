@@ -64,6 +64,7 @@ std::span<const OpSchema> ml_svm_schemas();
 std::span<const OpSchema> ml_feature_schemas();
 std::span<const OpSchema> ml_label_schemas();
 std::span<const OpSchema> contrib_layout_schemas();
+std::span<const OpSchema> image_decoder_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -124,6 +125,7 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     ml_feature_schemas,
     ml_label_schemas,
     contrib_layout_schemas,
+    image_decoder_schemas,
 };
 
 }  // namespace sardonyx
