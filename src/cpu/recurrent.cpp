@@ -5,11 +5,9 @@
 
 #include "base/text.h"
 #include "cpu/node_kernel.h"
-#include "cpu/packed_weights.h"
+#include "cpu/recurrent_direction.h"
+#include "cpu/recurrent_weights.h"
 #include "cpu/registry.h"
-#include "kernels/gemm.h"
-#include "kernels/int8_gemm.h"
-#include "kernels/quantize.h"
 
 namespace sardonyx {
 
@@ -23,106 +21,185 @@ float* output_or_null(const KernelContext& context, std::size_t i) {
   return context.has_output(i) ? context.output(i).mutable_values<float>().data() : nullptr;
 }
 
-Result<std::vector<std::int64_t>> lengths_of(const KernelContext& context,
-                                             const RecurrentPlan& plan) {
-  std::vector<std::int64_t> lengths(static_cast<std::size_t>(plan.batch), plan.steps);
-  if (!context.has_input(4)) return lengths;
-  const auto given = context.input(4).values<std::int32_t>();
+Status check_lengths(const KernelContext& context, const RecurrentPlan& plan) {
+  if (!context.has_input(4)) return {};
+  const auto lengths = context.input(4).values<std::int32_t>();
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    lengths[i] = given[i];
-    if (lengths[i] < 0 || lengths[i] > plan.steps) {
-      return failure(Code::Runtime, "sequence_lens[{}] is {}, expected 0 to {}", i, lengths[i],
-                     plan.steps);
-    }
+    if (lengths[i] >= 0 && lengths[i] <= plan.steps) continue;
+    return failure(Code::Runtime, "sequence_lens[{}] is {}, expected 0 to {}", i, lengths[i],
+                   plan.steps);
   }
-  return lengths;
+  return {};
 }
 
-RecurrentInputs<float> inputs_of(const KernelContext& context, std::vector<std::int64_t> lengths) {
-  return {.x = floats_or_null(context, 0),
-          .bias = floats_or_null(context, 3),
-          .initial_h = floats_or_null(context, 5),
-          .initial_c = floats_or_null(context, 6),
-          .peephole = floats_or_null(context, 7),
-          .lengths = std::move(lengths)};
+RecurrentOperands operands_of(const KernelContext& context) {
+  return {
+      .bias = floats_or_null(context, 3),
+      .lengths = context.has_input(4) ? context.input(4).values<std::int32_t>().data() : nullptr,
+      .initial_h = floats_or_null(context, 5),
+      .initial_c = floats_or_null(context, 6),
+      .peephole = floats_or_null(context, 7),
+      .y = output_or_null(context, 0),
+      .y_h = output_or_null(context, 1),
+      .y_c = output_or_null(context, 2)};
 }
 
-/// Weights [gates, depth] as the model has them, read in place by the products.
-class FloatWeights final : public RecurrentWeights<float> {
- public:
-  FloatWeights(const RecurrentPlan& plan, const float* input, const float* state)
-      : plan_(plan), input_(input), state_(state) {}
+/// The plan with the sizes of these operands; `depth_axis` is where the recurrence weight has the
+/// number of states.
+RecurrentPlan sized(const RecurrentPlan& plan, const Shape& x, const Shape& state, int depth_axis) {
+  RecurrentPlan result = plan;
+  result.steps = x[plan.is_batch_first ? 1 : 0];
+  result.batch = x[plan.is_batch_first ? 0 : 1];
+  result.input = x[2];
+  result.hidden = state[depth_axis];
+  return result;
+}
 
-  Status multiply_input(const float* x, std::int64_t rows, float* out) override {
-    multiply(x, rows, plan_.input, input_, plan_.gates(), out);
-    return {};
-  }
-  Status multiply_state(const float* h, std::int64_t rows, std::int64_t begin, std::int64_t end,
-                        float* out) override {
-    multiply(h, rows, plan_.hidden, state_ + begin * plan_.hidden, end - begin, out);
-    return {};
-  }
-
- private:
-  void multiply(const float* x, std::int64_t rows, std::int64_t depth, const float* weights,
-                std::int64_t columns, float* out) {
-    kernels::GemmArgs args;
-    args.m = rows;
-    args.n = columns;
-    args.k = depth;
-    args.a = x;
-    args.a_stride = depth;
-    args.b = weights;
-    args.b_stride = depth;
-    args.b_transposed = true;
-    args.c = out;
-    args.c_stride = columns;
-    scratch_.resize(std::max(scratch_.size(), kernels::gemm_scratch_bytes(args) / 64 + 1));
-    kernels::gemm(args, scratch_.data());
-  }
-
-  struct alignas(64) Line {
-    std::array<std::byte, 64> bytes;
-  };
-  const RecurrentPlan& plan_;
-  const float* input_;
-  const float* state_;
-  std::vector<Line> scratch_;
+/// One direction with its weights and its part of the scratch memory.
+template <typename Weights>
+struct DirectionTask {
+  Weights weights;
+  RecurrentDirection direction;
 };
 
-/// RNN, GRU and LSTM in float32.
+/// Multiplies X by the input weights, in parts of its rows where that is possible, then runs the
+/// directions beside each other.
+template <typename Weights>
+void run_tasks(ThreadPool& pool, const RecurrentPlan& plan,
+               std::span<DirectionTask<Weights>> tasks) {
+  constexpr std::int64_t kRows = 96;
+  const auto count = static_cast<std::int64_t>(tasks.size());
+  const std::int64_t rows = plan.steps * plan.batch;
+  const std::int64_t grain =
+      tasks[0].weights.splits_input() ? kRows : std::max<std::int64_t>(rows, 1);
+  const std::int64_t parts = (rows + grain - 1) / grain;
+  pool.parallel_for(count * parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      auto& task = tasks[static_cast<std::size_t>(i / parts)];
+      const std::int64_t row = i % parts * grain;
+      task.weights.multiply_input(row, std::min(grain, rows - row),
+                                  task.direction.projected() + row * plan.gates());
+    }
+  });
+  pool.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t d = begin; d < end; ++d) {
+      auto& task = tasks[static_cast<std::size_t>(d)];
+      task.direction.run(task.weights);
+    }
+  });
+}
+
+/// GRU and LSTM in float32, whose functions kernels have.
 class RecurrentKernel final : public NodeKernel {
  public:
-  RecurrentKernel(const KernelRequest& request, RecurrentPlan plan)
-      : NodeKernel(request), plan_(std::move(plan)) {}
+  RecurrentKernel(const KernelRequest& request, RecurrentPlan plan,
+                  std::vector<RecurrentFunctions> functions)
+      : NodeKernel(request), plan_(std::move(plan)), functions_(std::move(functions)) {}
+
+  Status pack(const KernelRequest& request) {
+    SDX_ASSIGN(packed_, pack_float_recurrence(request, plan_));
+    return {};
+  }
+
+  std::size_t scratch_bytes(std::span<const Type* const> types,
+                            std::span<const Type>) const override {
+    const RecurrentPlan plan = sized(plan_, *types[0]->shape, *types[2]->shape, 2);
+    ScratchCursor cursor;
+    for (std::int64_t d = 0; d < plan.directions; ++d) {
+      static_cast<void>(task(plan, d, {}, nullptr, nullptr, nullptr, cursor));
+    }
+    return cursor.used_bytes();
+  }
 
   Status run(KernelContext& context) const override {
-    RecurrentPlan plan = plan_;
-    const Shape& x = context.input(0).shape();
-    plan.steps = x[plan.is_batch_first ? 1 : 0];
-    plan.batch = x[plan.is_batch_first ? 0 : 1];
-    plan.input = x[2];
-    plan.hidden = context.input(2).dim(2);
-    SDX_ASSIGN(auto lengths, lengths_of(context, plan));
-    const RecurrentInputs<float> inputs = inputs_of(context, std::move(lengths));
-    const RecurrentOutputs<float> outputs{output_or_null(context, 0), output_or_null(context, 1),
-                                          output_or_null(context, 2)};
+    const RecurrentPlan plan = sized(plan_, context.input(0).shape(), context.input(2).shape(), 2);
+    SDX_TRY(check_lengths(context, plan));
+    const RecurrentOperands operands = operands_of(context);
+    const float* x = floats_or_null(context, 0);
     const float* w = floats_or_null(context, 1);
     const float* r = floats_or_null(context, 2);
-    std::array<Status, 2> statuses;
-    context.pool().parallel_for(plan.directions, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t d = begin; d < end; ++d) {
-        FloatWeights weights(plan, w + d * plan.gates() * plan.input,
-                             r + d * plan.gates() * plan.hidden);
-        statuses[static_cast<std::size_t>(d)] =
-            run_direction<float>(plan, d, weights, inputs, outputs);
-      }
-    });
-    for (Status& status : statuses) SDX_TRY(std::move(status));
+    ScratchCursor cursor(context.scratch);
+    Task first = task(plan, 0, operands, x, w, r, cursor);
+    if (plan.directions == 1) {
+      run_tasks<FloatWeights>(context.pool(), plan, {&first, 1});
+      return {};
+    }
+    std::array<Task, 2> both = {std::move(first), task(plan, 1, operands, x, w, r, cursor)};
+    run_tasks<FloatWeights>(context.pool(), plan, both);
     return {};
   }
 
  private:
+  using Task = DirectionTask<FloatWeights>;
+
+  Task task(const RecurrentPlan& plan, std::int64_t d, const RecurrentOperands& operands,
+            const float* x, const float* w, const float* r, ScratchCursor& cursor) const {
+    return {FloatWeights(plan, packed_, d, x, w, r, cursor),
+            RecurrentDirection(plan, d, functions_[static_cast<std::size_t>(d)], operands, cursor)};
+  }
+
+  RecurrentPlan plan_;
+  std::vector<RecurrentFunctions> functions_;
+  PackedRecurrence packed_;
+};
+
+/// The evaluator's steps on matrix kernels, which read the weights as they lie: for cells and
+/// functions without a kernel.
+class SteppedRecurrentKernel final : public NodeKernel {
+ public:
+  SteppedRecurrentKernel(const KernelRequest& request, RecurrentPlan plan)
+      : NodeKernel(request), plan_(std::move(plan)) {}
+
+  std::size_t scratch_bytes(std::span<const Type* const> types,
+                            std::span<const Type>) const override {
+    const RecurrentPlan plan = sized(plan_, *types[0]->shape, *types[2]->shape, 2);
+    ScratchCursor cursor;
+    for (std::int64_t d = 0; d < plan.directions; ++d) {
+      static_cast<void>(FloatWeights(plan, {}, d, nullptr, nullptr, nullptr, cursor));
+    }
+    return cursor.used_bytes();
+  }
+
+  Status run(KernelContext& context) const override {
+    const RecurrentPlan plan = sized(plan_, context.input(0).shape(), context.input(2).shape(), 2);
+    SDX_TRY(check_lengths(context, plan));
+    const RecurrentOperands operands = operands_of(context);
+    std::vector<std::int64_t> lengths(static_cast<std::size_t>(plan.batch), plan.steps);
+    if (operands.lengths != nullptr) {
+      std::copy_n(operands.lengths, plan.batch, lengths.begin());
+    }
+    const RecurrentInputs<float> inputs{floats_or_null(context, 0), operands.bias,
+                                        operands.initial_h,         operands.initial_c,
+                                        operands.peephole,          std::move(lengths)};
+    const RecurrentOutputs<float> outputs{operands.y, operands.y_h, operands.y_c};
+    ScratchCursor cursor(context.scratch);
+    for (std::int64_t d = 0; d < plan.directions; ++d) {
+      FloatWeights weights(plan, {}, d, inputs.x, floats_or_null(context, 1),
+                           floats_or_null(context, 2), cursor);
+      Adapter adapter(weights);
+      SDX_TRY(run_direction<float>(plan, d, adapter, inputs, outputs));
+    }
+    return {};
+  }
+
+ private:
+  class Adapter final : public RecurrentWeights<float> {
+   public:
+    explicit Adapter(DirectionWeights& weights) : weights_(weights) {}
+    Status multiply_input(const float*, std::int64_t rows, float* out) override {
+      weights_.multiply_input(0, rows, out);
+      return {};
+    }
+    Status multiply_state(const float* h, std::int64_t, std::int64_t begin, std::int64_t end,
+                          float* out) override {
+      weights_.multiply_state(h, begin, end, out);
+      return {};
+    }
+
+   private:
+    DirectionWeights& weights_;
+  };
+
   RecurrentPlan plan_;
 };
 
@@ -132,198 +209,107 @@ Result<std::unique_ptr<Kernel>> create(const KernelRequest& request) {
   auto plan = recurrent_plan(kKind, request.attributes());
   // The evaluator refuses it with the same words, if it ever runs.
   if (!plan.ok()) return std::unique_ptr<Kernel>();
-  return std::unique_ptr<Kernel>(
-      std::make_unique<RecurrentKernel>(request, std::move(plan).value()));
+  auto functions = recurrent_functions(*plan, request.attributes());
+  if (functions.empty()) {
+    return std::unique_ptr<Kernel>(
+        std::make_unique<SteppedRecurrentKernel>(request, std::move(plan).value()));
+  }
+  auto kernel =
+      std::make_unique<RecurrentKernel>(request, std::move(plan).value(), std::move(functions));
+  SDX_TRY(kernel->pack(request));
+  return std::unique_ptr<Kernel>(std::move(kernel));
 }
 
-/// Inputs of DynamicQuantizeLSTM after those of LSTM.
-enum LstmInput : std::size_t { kWScale = 8, kWZeroPoint, kRScale, kRZeroPoint };
-
-/// One 8-bit weight [depth, gates] of one direction.
-struct QuantizedWeight {
-  const std::byte* values = nullptr;
-  const std::byte* packed = nullptr;
-  bool is_signed = true;
-  std::int64_t depth = 0;
-  std::vector<float> scales;
-  std::vector<std::int32_t> zeros;
-};
-
-class QuantizedWeights final : public RecurrentWeights<float> {
- public:
-  QuantizedWeights(QuantizedWeight input, QuantizedWeight state, std::int64_t gates)
-      : input_(std::move(input)), state_(std::move(state)), gates_(gates) {}
-
-  Status multiply_input(const float* x, std::int64_t rows, float* out) override {
-    multiply(x, rows, input_, 0, gates_, out);
-    return {};
-  }
-  Status multiply_state(const float* h, std::int64_t rows, std::int64_t begin, std::int64_t end,
-                        float* out) override {
-    multiply(h, rows, state_, begin, end, out);
-    return {};
-  }
-
- private:
-  /// x is quantised as a whole, as the operator says.
-  void multiply(const float* x, std::int64_t rows, const QuantizedWeight& weight,
-                std::int64_t begin, std::int64_t end, float* out) {
-    const auto& table = kernels::quantize_table();
-    const std::int64_t count = rows * weight.depth;
-    const kernels::Quantization q = kernels::dynamic_quantization(table.range_with_zero(x, count));
-    quantized_.resize(static_cast<std::size_t>(count));
-    table.quantize_u8(x, count, q, quantized_.data());
-    scales_.resize(static_cast<std::size_t>(gates_));
-    for (std::size_t i = 0; i < scales_.size(); ++i) scales_[i] = q.scale * weight.scales[i];
-    kernels::Int8MatrixArgs args;
-    args.m = rows;
-    args.n = gates_;
-    args.k = weight.depth;
-    args.a = quantized_.data();
-    args.a_stride = weight.depth;
-    args.b = weight.values;
-    args.b_stride = gates_;
-    args.b_signed = weight.is_signed;
-    args.packed_b = weight.packed;
-    args.c = out;
-    args.c_stride = end - begin;
-    args.epilogue.output = kernels::Int8Output::F32;
-    args.epilogue.a_zero = q.zero;
-    args.epilogue.scale = scales_.data();
-    args.epilogue.scale_per_column = true;
-    const bool any_zero = std::any_of(weight.zeros.begin(), weight.zeros.end(),
-                                      [](std::int32_t zero) { return zero != 0; });
-    if (any_zero) args.epilogue.b_zeros = weight.zeros.data();
-    // A part of the columns may begin inside a panel: then the source is read.
-    const bool is_whole = begin == 0 && end == gates_;
-    if (!is_whole) {
-      args.packed_b = nullptr;
-      args.b = weight.values + begin;
-      args.n = end - begin;
-      args.epilogue.scale = scales_.data() + begin;
-      if (any_zero) args.epilogue.b_zeros = weight.zeros.data() + begin;
-    }
-    scratch_.resize(std::max(scratch_.size(), kernels::int8_gemm_scratch_bytes(args) / 64 + 1));
-    kernels::int8_gemm(args, scratch_.data());
-  }
-
-  struct alignas(64) Line {
-    std::array<std::byte, 64> bytes;
-  };
-  QuantizedWeight input_;
-  QuantizedWeight state_;
-  std::int64_t gates_;
-  std::vector<std::uint8_t> quantized_;
-  std::vector<float> scales_;
-  std::vector<Line> scratch_;
-};
+/// Inputs of DynamicQuantizeLSTM after those of LSTM; a zero point follows each scale.
+enum LstmInput : std::size_t { kWScale = 8, kRScale = 10 };
 
 class DynamicQuantizeLstmKernel final : public NodeKernel {
  public:
-  DynamicQuantizeLstmKernel(const KernelRequest& request, RecurrentPlan plan)
-      : NodeKernel(request), plan_(std::move(plan)) {}
+  DynamicQuantizeLstmKernel(const KernelRequest& request, RecurrentPlan plan,
+                            std::vector<RecurrentFunctions> functions)
+      : NodeKernel(request), plan_(std::move(plan)), functions_(std::move(functions)) {}
 
   Status pack(const KernelRequest& request) {
-    SDX_TRY(pack_one(request, 1, packed_input_));
-    return pack_one(request, 2, packed_state_);
+    SDX_ASSIGN(packed_, pack_int8_recurrence(request));
+    return {};
+  }
+
+  std::size_t scratch_bytes(std::span<const Type* const> types,
+                            std::span<const Type>) const override {
+    const RecurrentPlan plan = sized(plan_, *types[0]->shape, *types[2]->shape, 1);
+    ScratchCursor cursor;
+    static_cast<void>(cursor.take<std::uint8_t>(types[0]->shape->element_count().value_or(-1)));
+    Int8Weight input;
+    input.depth = plan.input;
+    input.packed = packed_.input == nullptr ? nullptr : packed_.input->bytes.get();
+    Int8Weight state;
+    state.depth = plan.hidden;
+    state.packed = packed_.state == nullptr ? nullptr : packed_.state->bytes.get();
+    for (std::int64_t d = 0; d < plan.directions; ++d) {
+      static_cast<void>(task(plan, d, {}, {}, input, state, cursor));
+    }
+    return cursor.used_bytes();
   }
 
   Status run(KernelContext& context) const override {
-    RecurrentPlan plan = plan_;
-    const Shape& x = context.input(0).shape();
-    plan.steps = x[0];
-    plan.batch = x[1];
-    plan.input = x[2];
-    plan.hidden = context.input(2).dim(1);
-    SDX_ASSIGN(auto lengths, lengths_of(context, plan));
-    const RecurrentInputs<float> inputs = inputs_of(context, std::move(lengths));
-    const RecurrentOutputs<float> outputs{output_or_null(context, 0), output_or_null(context, 1),
-                                          output_or_null(context, 2)};
-    std::array<Status, 2> statuses;
-    context.pool().parallel_for(plan.directions, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t d = begin; d < end; ++d) {
-        QuantizedWeights weights(
-            weight_of(context, 1, kWScale, kWZeroPoint, packed_input_.get(), d, plan),
-            weight_of(context, 2, kRScale, kRZeroPoint, packed_state_.get(), d, plan),
-            plan.gates());
-        statuses[static_cast<std::size_t>(d)] =
-            run_direction<float>(plan, d, weights, inputs, outputs);
-      }
-    });
-    for (Status& status : statuses) SDX_TRY(std::move(status));
+    const Tensor& x = context.input(0);
+    const RecurrentPlan plan = sized(plan_, x.shape(), context.input(2).shape(), 1);
+    SDX_TRY(check_lengths(context, plan));
+    const RecurrentOperands operands = operands_of(context);
+    ScratchCursor cursor(context.scratch);
+    const QuantizedInput quantized = quantize(x, cursor.take<std::uint8_t>(x.element_count()));
+    Task first = task_of(context, plan, 0, operands, quantized, cursor);
+    if (plan.directions == 1) {
+      run_tasks<Int8Weights>(context.pool(), plan, {&first, 1});
+      return {};
+    }
+    std::array<Task, 2> both = {std::move(first),
+                                task_of(context, plan, 1, operands, quantized, cursor)};
+    run_tasks<Int8Weights>(context.pool(), plan, both);
     return {};
   }
 
  private:
-  static std::size_t packed_bytes(std::int64_t gates, std::int64_t depth) {
-    return static_cast<std::size_t>(
-        kernels::int8_packed_bytes(kernels::int8_gemm_table(), gates, 1, depth));
+  using Task = DirectionTask<Int8Weights>;
+
+  /// X is quantised as a whole, as the operator says.
+  static QuantizedInput quantize(const Tensor& x, std::uint8_t* to) {
+    const auto& table = kernels::quantize_table();
+    const float* values = x.values<float>().data();
+    const std::int64_t count = x.element_count();
+    const auto q = kernels::dynamic_quantization(table.range_with_zero(values, count));
+    table.quantize_u8(values, count, q, to);
+    return {to, q};
   }
 
-  static Status pack_one(const KernelRequest& request, std::size_t i,
-                         std::shared_ptr<const PackedBlob>& packed) {
-    const Tensor* weight = request.constant(i);
-    if (weight == nullptr || weight->element_count() == 0) return {};
-    const auto& table = kernels::int8_gemm_table();
-    const std::int64_t depth = weight->dim(1);
-    const std::int64_t gates = weight->dim(2);
-    const std::size_t each = packed_bytes(gates, depth);
-    const std::size_t bytes = each * static_cast<std::size_t>(weight->dim(0));
-    if (!request.weights().may_pack(bytes)) return {};
-    const std::string layout =
-        fmt::format("packed:int8lstm:{}:{}x{}", isa_name(table.isa), depth, gates);
-    SDX_ASSIGN(packed, request.weights().pack(*weight, layout, bytes, [&](std::byte* target) {
-      kernels::Int8Source source;
-      source.b_signed = weight->dtype() == DType::Int8;
-      source.columns = gates;
-      source.depth = depth;
-      source.column_stride = 1;
-      source.depth_stride = gates;
-      for (std::int64_t d = 0; d < weight->dim(0); ++d) {
-        source.b = weight->data() + d * depth * gates;
-        kernels::int8_pack(table, source, 0, (gates + table.tile_columns - 1) / table.tile_columns,
-                           target + each * static_cast<std::size_t>(d));
-      }
-    }));
-    return {};
+  Task task(const RecurrentPlan& plan, std::int64_t d, const RecurrentOperands& operands,
+            const QuantizedInput& x, const Int8Weight& input, const Int8Weight& state,
+            ScratchCursor& cursor) const {
+    return {Int8Weights(plan, x, input, state, cursor),
+            RecurrentDirection(plan, d, functions_[static_cast<std::size_t>(d)], operands, cursor)};
   }
 
-  static QuantizedWeight weight_of(const KernelContext& context, std::size_t input,
-                                   std::size_t scale_input, std::size_t zero_input,
-                                   const PackedBlob* packed, std::int64_t direction,
-                                   const RecurrentPlan& plan) {
-    const Tensor& weight = context.input(input);
-    const Tensor& scale = context.input(scale_input);
-    const Tensor& zero = context.input(zero_input);
-    const std::int64_t gates = plan.gates();
-    QuantizedWeight result;
-    result.depth = weight.dim(1);
-    result.is_signed = weight.dtype() == DType::Int8;
-    result.values = weight.data() + direction * result.depth * gates;
-    if (packed != nullptr) {
-      result.packed = packed->bytes.get() +
-                      packed_bytes(gates, result.depth) * static_cast<std::size_t>(direction);
-    }
-    const auto at = [&](const Tensor& tensor, std::int64_t gate) {
-      return static_cast<std::size_t>(tensor.rank() == 1 ? direction : direction * gates + gate);
-    };
-    for (std::int64_t gate = 0; gate < gates; ++gate) {
-      result.scales.push_back(scale.values<float>()[at(scale, gate)]);
-      const auto bits = zero.values<std::uint8_t>()[at(zero, gate)];
-      result.zeros.push_back(zero.dtype() == DType::Int8 ? static_cast<std::int8_t>(bits) : bits);
-    }
-    return result;
+  Task task_of(KernelContext& context, const RecurrentPlan& plan, std::int64_t d,
+               const RecurrentOperands& operands, const QuantizedInput& x,
+               ScratchCursor& cursor) const {
+    Task made = task(plan, d, operands, x, int8_weight(context, 1, kWScale, packed_.input.get(), d),
+                     int8_weight(context, 2, kRScale, packed_.state.get(), d), cursor);
+    made.weights.begin();
+    return made;
   }
 
   RecurrentPlan plan_;
-  std::shared_ptr<const PackedBlob> packed_input_;
-  std::shared_ptr<const PackedBlob> packed_state_;
+  std::vector<RecurrentFunctions> functions_;
+  PackedRecurrence packed_;
 };
 
 Result<std::unique_ptr<Kernel>> create_dynamic(const KernelRequest& request) {
   auto plan = recurrent_plan(RecurrentKind::Lstm, request.attributes());
   if (!plan.ok() || request.dtype(0) != DType::Float32) return std::unique_ptr<Kernel>();
-  auto kernel = std::make_unique<DynamicQuantizeLstmKernel>(request, std::move(plan).value());
+  auto functions = recurrent_functions(*plan, request.attributes());
+  if (functions.empty()) return std::unique_ptr<Kernel>();
+  auto kernel = std::make_unique<DynamicQuantizeLstmKernel>(request, std::move(plan).value(),
+                                                            std::move(functions));
   SDX_TRY(kernel->pack(request));
   return std::unique_ptr<Kernel>(std::move(kernel));
 }

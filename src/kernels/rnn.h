@@ -11,9 +11,12 @@ namespace sardonyx::kernels {
 /// floats from row to row.
 struct LstmArgs {
   std::int64_t hidden = 0;
-  /// [4][hidden] a row, in ONNX's order i, o, f, c: x * W + h * R + biases.
+  /// [4][hidden] a row, in ONNX's order i, o, f, c. Their sum goes into the gates: h * R,
   const float* gates = nullptr;
   std::int64_t gates_stride = 0;
+  const float* input = nullptr;  // x * W, or null,
+  std::int64_t input_stride = 0;
+  const float* bias = nullptr;  // one row for all, or null.
   const float* c_before = nullptr;
   std::int64_t c_before_stride = 0;
   float* c = nullptr;  // may be c_before
@@ -28,32 +31,42 @@ struct LstmArgs {
   Activation output = {ActivationKind::Tanh, 0, 0};
 };
 
-/// The first part of a GRU step. Reads the sums of update and reset gate, [2][hidden] a row in the
-/// order z, r; writes z in their place, and
-/// reset = r * operand + (addend of the row, or 0).
+/// The first part of a GRU step. Sums gates, input and bias to update and reset gate, [2][hidden] a
+/// row in the order z, r; writes z to `gates`, and
+/// reset = r * (operand + operand_bias) + (addend + addend_bias if there is an addend).
 /// linear_before_reset = 0: operand is the state before; its product with R_h follows.
-/// linear_before_reset = 1: operand is h * R_h + Rb_h, addend x * W_h + Wb_h.
+/// linear_before_reset = 1: operand is h * R_h, addend x * W_h.
+/// A bias is one row for all; it, the input and the addend may be null.
 struct GruResetArgs {
   std::int64_t hidden = 0;
   float* gates = nullptr;
   std::int64_t gates_stride = 0;
+  const float* input = nullptr;
+  std::int64_t input_stride = 0;
+  const float* bias = nullptr;
   const float* operand = nullptr;
   std::int64_t operand_stride = 0;
+  const float* operand_bias = nullptr;
   const float* addend = nullptr;
   std::int64_t addend_stride = 0;
+  const float* addend_bias = nullptr;
   float* reset = nullptr;
   std::int64_t reset_stride = 0;
   float clip = 0;
   Activation gate = {ActivationKind::Sigmoid, 0, 0};
 };
 
-/// The last part of a GRU step: h = (1 - z) * candidate(sum) + z * h_before.
+/// The last part of a GRU step: h = (1 - z) * candidate(sums + addend + addend_bias) + z *
+/// h_before, where the addend and its bias, one row for all, may be null.
 struct GruOutputArgs {
   std::int64_t hidden = 0;
   const float* z = nullptr;
   std::int64_t z_stride = 0;
   const float* sums = nullptr;
   std::int64_t sums_stride = 0;
+  const float* addend = nullptr;
+  std::int64_t addend_stride = 0;
+  const float* addend_bias = nullptr;
   const float* h_before = nullptr;
   std::int64_t h_before_stride = 0;
   float* h = nullptr;  // may be h_before

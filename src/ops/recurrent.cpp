@@ -65,16 +65,9 @@ class Direction {
   }
 
  private:
-  std::int64_t x_row(std::int64_t t, std::int64_t b) const {
-    return p_.is_batch_first ? b * p_.steps + t : t * p_.batch + b;
-  }
-  std::int64_t state_row(std::int64_t b) const {
-    return p_.is_batch_first ? b * p_.directions + d_ : d_ * p_.batch + b;
-  }
-  std::int64_t y_row(std::int64_t t, std::int64_t b) const {
-    return p_.is_batch_first ? (b * p_.steps + t) * p_.directions + d_
-                             : (t * p_.directions + d_) * p_.batch + b;
-  }
+  std::int64_t x_row(std::int64_t t, std::int64_t b) const { return p_.x_row(t, b); }
+  std::int64_t state_row(std::int64_t b) const { return p_.state_row(d_, b); }
+  std::int64_t y_row(std::int64_t t, std::int64_t b) const { return p_.y_row(t, d_, b); }
   std::int64_t time_of(std::int64_t step, std::int64_t b) const {
     return is_reverse_ ? in_.lengths[static_cast<std::size_t>(b)] - 1 - step : step;
   }

@@ -34,6 +34,16 @@ struct RecurrentPlan {
   std::vector<Activation> activations;
 
   std::int64_t gates() const { return gate_count(kind) * hidden; }
+  /// Rows of X, of Y and of the states.
+  std::int64_t x_row(std::int64_t t, std::int64_t b) const {
+    return is_batch_first ? b * steps + t : t * batch + b;
+  }
+  std::int64_t y_row(std::int64_t t, std::int64_t d, std::int64_t b) const {
+    return is_batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b;
+  }
+  std::int64_t state_row(std::int64_t d, std::int64_t b) const {
+    return is_batch_first ? b * directions + d : d * batch + b;
+  }
 };
 
 /// Reads the attributes; sizes stay unset.

@@ -13,6 +13,16 @@ Tensor lengths(Source& source, Dim batch, Dim steps) {
   return std::move(tensor).value();
 }
 
+/// Functions for every gate, sometimes one that vector kernels lack.
+std::vector<std::string> functions(Source& source, Dim count) {
+  std::vector<std::string> names;
+  for (Dim i = 0; i < count; ++i) {
+    names.emplace_back(source.one_of({"Sigmoid", "Tanh", "relu", "tanh"}));
+  }
+  if (source.chance(0.2)) names.back() = "Softsign";
+  return names;
+}
+
 }  // namespace
 
 TEST_CASE("recurrent operators are as evaluated in all directions and with all inputs") {
@@ -56,8 +66,37 @@ TEST_CASE("recurrent operators are as evaluated in all directions and with all i
     if (kind == "GRU" && source.chance(0.5)) node.attribute("linear_before_reset", std::int64_t{1});
     if (kind == "LSTM" && source.chance(0.2)) node.attribute("input_forget", std::int64_t{1});
     if (source.chance(0.2)) node.attribute("clip", 0.7F);
+    if (source.chance(0.3)) {
+      const Dim each = kind == "LSTM" ? 3 : kind == "GRU" ? 2 : 1;
+      node.attribute("activations", functions(source, each * directions));
+    }
     node.outputs(kind == "LSTM" ? 3 : 2);
     CHECK(node.difference({2e-5}) == "");
+  }
+}
+
+TEST_CASE("long sequences of wide states are as evaluated, batch first too") {
+  Source source(53);
+  for (const char* kind : {"LSTM", "GRU"}) {
+    for (const Dim batch_first : {0, 1}) {
+      const Dim gates = std::string(kind) == "LSTM" ? 4 : 3;
+      const Dim steps = 37;
+      const Dim batch = 3;
+      const Dim width = 33;
+      const Dim hidden = 70;
+      NodeCase node(kind, 14);
+      node.input(source.floats(batch_first != 0 ? Shape{batch, steps, width}
+                                                : Shape{steps, batch, width}))
+          .constant(source.floats({2, gates * hidden, width}, -0.2F, 0.2F))
+          .constant(source.floats({2, gates * hidden, hidden}, -0.2F, 0.2F))
+          .constant(source.floats({2, 2 * gates * hidden}))
+          .input(lengths(source, batch, steps));
+      node.attribute("hidden_size", hidden)
+          .attribute("direction", std::string("bidirectional"))
+          .attribute("layout", batch_first)
+          .outputs(gates == 4 ? 3 : 2);
+      CHECK(node.difference({2e-5}) == "");
+    }
   }
 }
 

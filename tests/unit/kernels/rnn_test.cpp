@@ -35,7 +35,7 @@ TEST_CASE("an LSTM step equals its definition, with peepholes, clip and coupled 
       args.gates_stride = 4 * hidden + 3;
       args.c_before_stride = args.c_stride = hidden;
       args.h_stride = hidden + 2;
-      const auto gates = sums(rows * args.gates_stride, random);
+      auto gates = sums(rows * args.gates_stride, random);
       const auto before = random_floats(rows * hidden, random);
       const auto peepholes = random_floats(3 * hidden, random);
       std::vector<float> c = before;
@@ -47,8 +47,19 @@ TEST_CASE("an LSTM step equals its definition, with peepholes, clip and coupled 
       args.clip = round % 3 == 0 ? 1.5F : 0;
       args.input_forget = round % 5 == 0;
       if (round % 7 == 0) args.candidate.kind = ActivationKind::Relu;
+      const auto input = sums(rows * 4 * hidden, random);
+      const auto bias = sums(4 * hidden, random);
+      args.input = round % 4 < 2 ? input.data() : nullptr;
+      args.input_stride = 4 * hidden;
+      args.bias = round % 4 == 1 ? bias.data() : nullptr;
       rnn_table(isa).lstm(args, 0, 1);
       rnn_table(isa).lstm(args, 1, rows);
+      for (std::int64_t i = 0; i < rows * 4 * hidden; ++i) {
+        const auto j = static_cast<std::size_t>(i % (4 * hidden));
+        float& sum = gates[static_cast<std::size_t>(i / (4 * hidden) * args.gates_stride) + j];
+        if (args.input != nullptr) sum += input[static_cast<std::size_t>(i)];
+        if (args.bias != nullptr) sum += bias[j];
+      }
       float worst = 0;
       for (std::int64_t i = 0; i < rows * hidden; ++i) {
         const std::int64_t j = i % hidden;
@@ -66,8 +77,8 @@ TEST_CASE("an LSTM step equals its definition, with peepholes, clip and coupled 
         const float out = apply(args.gate, clipped(g[hidden] + p(1) * state, args.clip));
         const float want = out * std::tanh(state);
         const float got = h[static_cast<std::size_t>(i / hidden * args.h_stride + j)];
-        worst = std::max({worst, std::fabs(c[static_cast<std::size_t>(i)] - state),
-                          std::fabs(got - want)});
+        worst = std::max(
+            {worst, std::fabs(c[static_cast<std::size_t>(i)] - state), std::fabs(got - want)});
       }
       CHECK(worst < 1e-5F);
       CHECK(h[static_cast<std::size_t>(hidden)] == 5);
@@ -82,10 +93,15 @@ TEST_CASE("the two parts of a GRU step equal its definition, reset before or aft
       const std::int64_t rows = pick(random, 1, 3);
       const std::int64_t hidden = pick(random, 1, 70);
       const bool linear = round % 2 == 0;
-      const auto gates = sums(rows * 2 * hidden, random);
+      auto gates = sums(rows * 2 * hidden, random);
       const auto product = random_floats(rows * hidden, random);
       const auto candidate = sums(rows * hidden, random);
       const auto before = random_floats(rows * hidden, random);
+      const auto input = sums(rows * 2 * hidden, random);
+      const auto bias = sums(2 * hidden, random);
+      const auto operand_bias = sums(hidden, random);
+      const auto addend_bias = sums(hidden, random);
+      const bool has_bias = round % 4 < 2;
       std::vector<float> activated = gates;
       std::vector<float> reset(before.size());
       std::vector<float> h = before;
@@ -95,6 +111,11 @@ TEST_CASE("the two parts of a GRU step equal its definition, reset before or aft
       first.gates_stride = 2 * hidden;
       first.operand = linear ? product.data() : before.data();
       first.addend = linear ? candidate.data() : nullptr;
+      first.input = input.data();
+      first.input_stride = 2 * hidden;
+      if (has_bias) first.bias = bias.data();
+      if (has_bias && linear) first.operand_bias = operand_bias.data();
+      if (has_bias && linear) first.addend_bias = addend_bias.data();
       first.operand_stride = first.addend_stride = first.reset_stride = hidden;
       first.reset = reset.data();
       first.clip = round % 3 == 0 ? 2.0F : 0;
@@ -107,17 +128,28 @@ TEST_CASE("the two parts of a GRU step equal its definition, reset before or aft
       second.h_before = second.h = h.data();
       second.sums_stride = second.h_before_stride = second.h_stride = hidden;
       second.clip = first.clip;
+      second.addend = linear ? nullptr : candidate.data();
+      second.addend_stride = hidden;
+      if (has_bias && !linear) second.addend_bias = addend_bias.data();
       rnn_table(isa).gru_output(second, 0, rows);
+      for (std::int64_t i = 0; i < rows * 2 * hidden; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        gates[at] += input[at] + (has_bias ? bias[at % static_cast<std::size_t>(2 * hidden)] : 0);
+      }
       float worst = 0;
       for (std::int64_t i = 0; i < rows * hidden; ++i) {
         const auto at = static_cast<std::size_t>(i);
-        const auto z_at = static_cast<std::size_t>(i / hidden * 2 * hidden + i % hidden);
+        const auto j = static_cast<std::size_t>(i % hidden);
+        const auto z_at = static_cast<std::size_t>(i / hidden * 2 * hidden) + j;
         const float z = apply(first.gate, clipped(gates[z_at], first.clip));
-        const float r = apply(first.gate,
-                              clipped(gates[z_at + static_cast<std::size_t>(hidden)], first.clip));
-        const float sum = linear ? candidate[at] + r * product[at] : r * before[at];
+        const float r =
+            apply(first.gate, clipped(gates[z_at + static_cast<std::size_t>(hidden)], first.clip));
+        const float addend = candidate[at] + (has_bias ? addend_bias[j] : 0);
+        const float own = product[at] + (has_bias ? operand_bias[j] : 0);
+        const float state = linear ? addend + r * own : r * before[at];
+        const float sum = linear ? state : state + addend;
         const float want = (1 - z) * std::tanh(clipped(sum, first.clip)) + z * before[at];
-        worst = std::max({worst, std::fabs(reset[at] - sum), std::fabs(h[at] - want)});
+        worst = std::max({worst, std::fabs(reset[at] - state), std::fabs(h[at] - want)});
       }
       CHECK(worst < 1e-5F);
     }
