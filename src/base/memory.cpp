@@ -1,5 +1,7 @@
 #include "base/memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -11,6 +13,10 @@ namespace sardonyx {
 
 namespace {
 
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+// Blocks from this size on lie in huge pages: one fault in place of 512, and fewer misses of the
+// address translation. What is rounded up is small against them.
+constexpr std::size_t kHugeBlockBytes = std::size_t{8} << 20;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
@@ -57,9 +63,16 @@ std::size_t available_memory_bytes() {
 void* allocate_aligned(std::size_t bytes) {
   if (bytes > kUnlimited - kBlockAlignmentBytes) return nullptr;
   if (bytes >= kCheckedBlockBytes && bytes > available_memory_bytes()) return nullptr;
-  const std::size_t blocks = (bytes + kBlockAlignmentBytes - 1) / kBlockAlignmentBytes;
-  return std::aligned_alloc(kBlockAlignmentBytes,
-                            std::max<std::size_t>(blocks, 1) * kBlockAlignmentBytes);
+  const bool is_large = bytes >= kHugeBlockBytes;
+  const std::size_t alignment = is_large ? kHugePageBytes : kBlockAlignmentBytes;
+  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kBlockAlignmentBytes - 1) /
+                              kBlockAlignmentBytes * kBlockAlignmentBytes;
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, alignment, rounded) != 0) return nullptr;
+#ifdef MADV_HUGEPAGE
+  if (is_large) ::madvise(memory, rounded, MADV_HUGEPAGE);
+#endif
+  return memory;
 }
 
 }  // namespace sardonyx

@@ -1,6 +1,7 @@
 #include "kernels/winograd.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/simd_generic.h"
 #include "kernels/winograd_impl.h"
@@ -101,8 +102,8 @@ void multiply(const WinogradPlan& plan, const float* packed, const float* const*
   call.c_stride = columns;
   for (std::int64_t k = 0; k < kPoints; ++k) {
     call.a_offset = k * plan.unit_blocks * s.in_channels;
-    call.b = packed + k * point_floats(plan) +
-             igemm_panel_offset(table, panel_first, s.in_channels);
+    call.b =
+        packed + k * point_floats(plan) + igemm_panel_offset(table, panel_first, s.in_channels);
     call.c = sums + k * plan.unit_blocks * columns;
     table.run(call);
   }
@@ -136,28 +137,48 @@ void transform_output(const WinogradPlan& plan, const ConvArgs& args, std::int64
   }
 }
 
-/// G g G^T: three taps to the six points on each axis.
-void transform_taps(const float* taps, float (&out)[kPoints]) {
+/// As many filters as are transformed at once: every panel is a multiple of it wide.
+constexpr int kFilters = 4;
+using Doubles [[gnu::vector_size(kFilters * sizeof(double))]] = double;
+using Floats [[gnu::vector_size(kFilters * sizeof(float))]] = float;
+
+/// Three taps to the six points of an axis: rows of G by their even and odd parts.
+void transform_axis(const Doubles (&taps)[3], Doubles (&points)[6]) {
+  // f'(a) = 2 a^2 (a^2 - b^2), f'(b) = 2 b^2 (b^2 - a^2), f'(0) = a^2 b^2; a^2 = 1/2, b^2 = 2.
   constexpr double kA = 0.70710678118654752;
   constexpr double kB = 1.4142135623730951;
-  // f'(a) = 2 a^2 (a^2 - b^2), f'(b) = 2 b^2 (b^2 - a^2), f'(0) = a^2 b^2.
-  constexpr double kRows[6][3] = {{1, 0, 0},
-                                  {-2.0 / 3, -2.0 / 3 * kA, -1.0 / 3},
-                                  {-2.0 / 3, 2.0 / 3 * kA, -1.0 / 3},
-                                  {1.0 / 6, 1.0 / 6 * kB, 1.0 / 3},
-                                  {1.0 / 6, -1.0 / 6 * kB, 1.0 / 3},
-                                  {0, 0, 1}};
-  double half[6][3];
-  for (int i = 0; i < 6; ++i) {
-    for (int j = 0; j < 3; ++j) {
-      half[i][j] = kRows[i][0] * taps[j] + kRows[i][1] * taps[3 + j] + kRows[i][2] * taps[6 + j];
-    }
+  const Doubles even_a = taps[0] * (-2.0 / 3) + taps[2] * (-1.0 / 3);
+  const Doubles odd_a = taps[1] * (-2.0 / 3 * kA);
+  const Doubles even_b = taps[0] * (1.0 / 6) + taps[2] * (1.0 / 3);
+  const Doubles odd_b = taps[1] * (1.0 / 6 * kB);
+  points[0] = taps[0];
+  points[1] = even_a + odd_a;
+  points[2] = even_a - odd_a;
+  points[3] = even_b + odd_b;
+  points[4] = even_b - odd_b;
+  points[5] = taps[2];
+}
+
+/// G g G^T of filters that lie `filter_stride` floats apart, of which `count` exist; point k goes
+/// to out + k * point_stride.
+void transform_filters(const float* taps, std::int64_t filter_stride, std::int64_t count,
+                       std::int64_t point_stride, float* out) {
+  double values[9][kFilters] = {};
+  for (std::int64_t f = 0; f < count; ++f) {
+    for (int t = 0; t < 9; ++t) values[t][f] = taps[f * filter_stride + t];
+  }
+  Doubles rows[3][6];
+  for (int j = 0; j < 3; ++j) {
+    Doubles column[3];
+    for (int i = 0; i < 3; ++i) std::memcpy(&column[i], values[3 * i + j], sizeof(Doubles));
+    transform_axis(column, rows[j]);
   }
   for (int i = 0; i < 6; ++i) {
+    Doubles points[6];
+    transform_axis({rows[0][i], rows[1][i], rows[2][i]}, points);
     for (int j = 0; j < 6; ++j) {
-      const double value =
-          kRows[j][0] * half[i][0] + kRows[j][1] * half[i][1] + kRows[j][2] * half[i][2];
-      out[i * 6 + j] = static_cast<float>(value);
+      const Floats point = __builtin_convertvector(points[j], Floats);
+      std::memcpy(out + (i * 6 + j) * point_stride, &point, sizeof point);
     }
   }
 }
@@ -167,15 +188,14 @@ void transform_taps(const float* taps, float (&out)[kPoints]) {
 bool winograd_fits(const ConvShape& shape) {
   using Axes = ConvShape::Axes;
   return shape.groups == 1 && shape.in[0] == 1 && shape.out[0] == 1 &&
-         shape.kernel == Axes{1, 3, 3} && shape.stride == Axes{1, 1, 1} &&
-         shape.dilation[1] == 1 && shape.dilation[2] == 1 && shape.pad[0] == 0;
+         shape.kernel == Axes{1, 3, 3} && shape.stride == Axes{1, 1, 1} && shape.dilation[1] == 1 &&
+         shape.dilation[2] == 1 && shape.pad[0] == 0;
 }
 
 bool winograd_pays(const ConvShape& shape) {
   constexpr std::int64_t kBlocksMin = 12;
   constexpr std::int64_t kChannelsMin = 16;
-  const std::int64_t blocks =
-      shape.batch * divide_up(shape.out[1], 4) * divide_up(shape.out[2], 4);
+  const std::int64_t blocks = shape.batch * divide_up(shape.out[1], 4) * divide_up(shape.out[2], 4);
   return winograd_fits(shape) && blocks >= kBlocksMin && shape.in_channels >= kChannelsMin &&
          shape.out_channels >= kChannelsMin;
 }
@@ -187,8 +207,8 @@ WinogradPlan plan_winograd(const ConvShape& shape, Isa isa) {
   plan.blocks_h = divide_up(shape.out[1], 4);
   plan.blocks_w = divide_up(shape.out[2], 4);
   plan.blocks = shape.batch * plan.blocks_h * plan.blocks_w;
-  const std::int64_t floats = kPoints * std::max<std::int64_t>(
-      1, shape.in_channels + shape.out_channels);
+  const std::int64_t floats =
+      kPoints * std::max<std::int64_t>(1, shape.in_channels + shape.out_channels);
   const std::int64_t most = std::max(kUnitBlocksMin, kUnitFloats / floats);
   plan.units = divide_up(plan.blocks, most);
   plan.unit_blocks = plan.units == 0 ? 0 : divide_up(plan.blocks, plan.units);
@@ -229,6 +249,7 @@ void pack_winograd_weights(const WinogradPlan& plan, const float* weights, std::
                            std::int64_t last, float* packed) {
   const ConvShape& s = plan.shape;
   const IgemmTable& table = igemm_table(plan.isa);
+  const std::int64_t point_stride = point_floats(plan);
   for (std::int64_t p = first; p < last; ++p) {
     const std::int64_t channel = p * table.tile_columns;
     const std::int64_t columns =
@@ -236,14 +257,10 @@ void pack_winograd_weights(const WinogradPlan& plan, const float* weights, std::
     const std::int64_t width = round_up(columns, table.lanes);
     float* panel = packed + igemm_panel_offset(table, p, s.in_channels);
     for (std::int64_t i = 0; i < s.in_channels; ++i) {
-      for (std::int64_t c = 0; c < width; ++c) {
-        float points[kPoints] = {};
-        if (c < columns) {
-          transform_taps(weights + ((channel + c) * s.in_channels + i) * 9, points);
-        }
-        for (std::int64_t k = 0; k < kPoints; ++k) {
-          panel[k * point_floats(plan) + i * width + c] = points[k];
-        }
+      for (std::int64_t c = 0; c < width; c += kFilters) {
+        const std::int64_t count = std::clamp<std::int64_t>(columns - c, 0, kFilters);
+        const float* taps = weights + ((channel + c) * s.in_channels + i) * 9;
+        transform_filters(taps, s.in_channels * 9, count, point_stride, panel + i * width + c);
       }
     }
   }
