@@ -32,9 +32,20 @@ DIFFERENCES = {
 }
 
 KINDS = {
-    "INT": "i", "FLOAT": "f", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "SPARSE_TENSOR": "p",
-    "TYPE_PROTO": "y", "INTS": "is", "FLOATS": "fs", "STRINGS": "ss", "TENSORS": "ts",
-    "GRAPHS": "gs", "SPARSE_TENSORS": "ps", "TYPE_PROTOS": "ys",
+    "INT": "i",
+    "FLOAT": "f",
+    "STRING": "s",
+    "TENSOR": "t",
+    "GRAPH": "g",
+    "SPARSE_TENSOR": "p",
+    "TYPE_PROTO": "y",
+    "INTS": "is",
+    "FLOATS": "fs",
+    "STRINGS": "ss",
+    "TENSORS": "ts",
+    "GRAPHS": "gs",
+    "SPARSE_TENSORS": "ps",
+    "TYPE_PROTOS": "ys",
 }
 
 # Names in type strings that differ from TensorProto's.
@@ -80,8 +91,13 @@ def bit_of(type_string):
     return 1 << onnx.TensorProto.DataType.Value(name)
 
 
-FIXED = {"I": {"tensor(int64)"}, "B": {"tensor(bool)"}, "F": {"tensor(float)"},
-         "S": {"tensor(string)"}, "N": {"tensor(int32)", "tensor(int64)"}}
+FIXED = {
+    "I": {"tensor(int64)"},
+    "B": {"tensor(bool)"},
+    "F": {"tensor(float)"},
+    "S": {"tensor(string)"},
+    "N": {"tensor(int32)", "tensor(int64)"},
+}
 
 
 def type_problems(row, types_of_inputs):
@@ -92,8 +108,11 @@ def type_problems(row, types_of_inputs):
         if letter in FIXED:
             missing = allowed - FIXED[letter]
         else:
-            missing = {text for text in allowed
-                       if bit_of(text) is None or not row.sets[letter] & bit_of(text)}
+            missing = {
+                text
+                for text in allowed
+                if bit_of(text) is None or not row.sets[letter] & bit_of(text)
+            }
         if missing:
             yield f"input {name} does not take {', '.join(sorted(missing))}"
 
@@ -165,8 +184,7 @@ def compare_onnxruntime(rows, report):
         row = rows.get((schema.domain, schema.name, schema.since_version))
         if schema.domain != "com.microsoft" or row is None:
             continue
-        constraints = {c.type_param_str: set(c.allowed_type_strs)
-                       for c in schema.type_constraints}
+        constraints = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
         expected = arity_in(schema.inputs, schema.min_input, schema.max_input)
         problems = []
         if arity_of(row.inputs) != expected:
