@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,6 +50,8 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::string>> entries;
   /// Loading stops when it becomes true; may be null.
   const std::atomic<bool>* cancel = nullptr;
+  /// The model that the graph is a part of: its path, opsets and metadata. Null for a graph alone.
+  const Model* model = nullptr;
 
   std::string_view entry(std::string_view key, std::string_view fallback) const {
     for (const auto& [name, value] : entries) {
@@ -56,6 +59,13 @@ struct CompileOptions {
     }
     return fallback;
   }
+};
+
+/// Nodes that a provider offers to run.
+struct NodeGroup {
+  std::vector<NodeId> nodes;
+  /// All of them become one part; otherwise they may be split and joined with others.
+  bool is_fused = false;
 };
 
 /// Someone who can execute parts of graphs on a device.
@@ -67,9 +77,16 @@ class Provider {
   virtual std::string_view name() const = 0;
   /// Whether this provider can execute the node; null-terminated reason in `why_not` otherwise.
   virtual bool can_run(const Graph& graph, NodeId node, std::string* why_not) const = 0;
+  /// Which of the `free` nodes (in topological order) this provider would run; those that it can,
+  /// unless it knows better.
+  virtual Result<std::vector<NodeGroup>> offer(const Model& model,
+                                               std::span<const NodeId> free) const;
   /// Takes a graph of its own, with types inferred and functions inlined.
   virtual Result<std::unique_ptr<Compiled>> compile(Graph graph,
                                                     const CompileOptions& options) const = 0;
 };
+
+/// Makes a provider for one session.
+using ProviderMaker = std::function<Result<std::shared_ptr<const Provider>>()>;
 
 }  // namespace sardonyx

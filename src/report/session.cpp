@@ -25,8 +25,8 @@ void add_nodes(const Graph& graph, const std::string& device, const std::string&
     for (const ValueId output : node.outputs) {
       outputs.push_back(output == kNoValue ? Json() : Json(graph.value(output).name));
     }
-    Json row = {{"name", node.name},   {"op_type", node.op_type}, {"domain", node.domain},
-                {"outputs", outputs},  {"device", device},        {"reason", kReason}};
+    Json row = {{"name", node.name},  {"op_type", node.op_type}, {"domain", node.domain},
+                {"outputs", outputs}, {"device", device},        {"reason", kReason}};
     if (!inside.empty()) row["inside"] = inside;
     json.push_back(std::move(row));
     for (const Graph* inner : subgraphs(node)) {
@@ -40,7 +40,8 @@ void add_nodes(const Graph& graph, const std::string& device, const std::string&
 std::string describe_session(const Session& session) {
   Json nodes = Json::array();
   if (const Graph* graph = session.optimized_graph()) {
-    add_nodes(*graph, session.compiled_by(), "", nodes);
+    const auto& used = session.used_provider_names();
+    add_nodes(*graph, used.empty() ? "" : used.front(), "", nodes);
   }
   const CompiledMemory memory = session.memory();
   return to_text({{"providers", session.provider_names()},

@@ -120,39 +120,4 @@ Status prepare_model(Model& model, const SessionOptions& options) {
   return {};
 }
 
-namespace {
-
-bool is_wanted(const Provider& provider, const SessionOptions& options) {
-  if (options.providers.empty()) return true;
-  for (const std::string& name : options.providers) {
-    if (name == provider.name()) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Compiled>> compile_model(const Model& model, const Environment& environment,
-                                                const SessionOptions& options, int thread_count,
-                                                std::string* provider_name) {
-  SDX_TRY(report_progress(options, LoadStage::Compile));
-  CompileOptions compile_options;
-  compile_options.thread_count = thread_count;
-  compile_options.entries = {options.entries.begin(), options.entries.end()};
-  compile_options.cancel = options.cancel.get();
-  std::string reason = "no execution provider is available";
-  for (const auto& provider : environment.providers()) {
-    if (!is_wanted(*provider, options)) continue;
-    bool runs_all = true;
-    for (NodeId id = 0; runs_all && id < model.graph.node_count(); ++id) {
-      if (model.graph.node(id).is_removed) continue;
-      runs_all = provider->can_run(model.graph, id, &reason);
-    }
-    if (!runs_all) continue;
-    *provider_name = provider->name();
-    return provider->compile(model.graph, compile_options);
-  }
-  return Status(Code::Unsupported, reason);
-}
-
 }  // namespace sardonyx

@@ -19,11 +19,4 @@ Status report_progress(const SessionOptions& options, LoadStage stage);
 /// types inferred, common passes run, the optimized model written when asked for.
 Status prepare_model(Model& model, const SessionOptions& options);
 
-/// Compiles the whole graph with the first provider that can run every node, whose name goes to
-/// `provider_name`.
-/// Errors   Unsupported, naming the first node that nobody can run.
-Result<std::unique_ptr<Compiled>> compile_model(const Model& model, const Environment& environment,
-                                                const SessionOptions& options, int thread_count,
-                                                std::string* provider_name);
-
 }  // namespace sardonyx

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "session/compile.h"
 #include "session/load.h"
 #include "session/profile.h"
 #include "session/random_seed.h"
@@ -22,8 +23,7 @@ struct Session::Impl {
   std::unordered_map<std::string_view, std::size_t> input_index;
   std::unordered_map<std::string_view, std::size_t> output_index;
   std::shared_ptr<ThreadPool> pool;
-  std::unique_ptr<Compiled> compiled;
-  std::string compiled_by;
+  CompiledModel compiled;
   std::unique_ptr<TraceProfiler> profiler;
   std::vector<std::shared_ptr<const void>> keep_alive;
   std::atomic<std::uint64_t> run_count{0};
@@ -207,9 +207,8 @@ static Status finish_loading(Model model, Session::Impl& session) {
       session.options.use_shared_pool
           ? session.environment->shared_pool()
           : std::make_shared<ThreadPool>(ThreadPoolOptions{session.options.thread_count});
-  SDX_ASSIGN(session.compiled,
-             compile_model(model, *session.environment, session.options,
-                           session.pool->thread_count(), &session.compiled_by));
+  SDX_ASSIGN(session.compiled, compile_model(model, *session.environment, session.options,
+                                             session.pool->thread_count()));
   SDX_TRY(report_progress(session.options, LoadStage::Ready));
   session.keep_alive = std::move(model.keep_alive);
   if (session.profiler != nullptr) {
@@ -225,15 +224,15 @@ const std::vector<SessionValue>& Session::overridable_initializers() const {
 }
 const ModelMetadata& Session::metadata() const { return impl_->metadata; }
 const SessionOptions& Session::options() const { return impl_->options; }
-const std::string& Session::compiled_by() const { return impl_->compiled_by; }
-CompiledMemory Session::memory() const { return impl_->compiled->memory(); }
-const Graph* Session::optimized_graph() const { return impl_->compiled->optimized_graph(); }
-
-std::vector<std::string> Session::provider_names() const {
-  if (!impl_->options.providers.empty()) return impl_->options.providers;
-  std::vector<std::string> names;
-  for (const auto& provider : impl_->environment->providers()) names.emplace_back(provider->name());
-  return names;
+const std::vector<std::string>& Session::provider_names() const {
+  return impl_->compiled.providers;
+}
+const std::vector<std::string>& Session::used_provider_names() const {
+  return impl_->compiled.used_providers;
+}
+CompiledMemory Session::memory() const { return impl_->compiled.compiled->memory(); }
+const Graph* Session::optimized_graph() const {
+  return impl_->compiled.compiled->optimized_graph();
 }
 
 namespace {
@@ -293,7 +292,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
   const auto start = Profiler::Clock::now();
   {
     const ThreadPool::RunScope scope(*impl.pool);
-    SDX_TRY(impl.compiled->run(feeds.data(), results.data(), state));
+    SDX_TRY(impl.compiled.compiled->run(feeds.data(), results.data(), state));
   }
   if (impl.profiler != nullptr) {
     impl.profiler->record_session("model_run", start, Profiler::Clock::now());
@@ -301,7 +300,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
   for (std::size_t i = 0; i < output_names.size(); ++i) {
     outputs[i] = results.data()[impl.output_index.find(output_names[i])->second];
   }
-  if (run_options.shrink) impl.compiled->shrink();
+  if (run_options.shrink) impl.compiled.compiled->shrink();
   return {};
 }
 

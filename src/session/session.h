@@ -45,6 +45,8 @@ struct SessionOptions {
   ReadOptions read;
   /// Names of providers in order of preference; empty: all of the environment.
   std::vector<std::string> providers;
+  /// Providers of this session alone, asked before those of the environment.
+  std::vector<ProviderMaker> own_providers;
   /// Session configuration entries by key.
   std::unordered_map<std::string, std::string> entries;
   /// Loading stops when it becomes true; may be null.
@@ -96,10 +98,10 @@ class Session {
   const std::vector<SessionValue>& overridable_initializers() const;
   const ModelMetadata& metadata() const;
   const SessionOptions& options() const;
-  /// Names of the providers in use.
-  std::vector<std::string> provider_names() const;
-  /// Name of the provider that compiled the graph.
-  const std::string& compiled_by() const;
+  /// Names of the session's providers, in order of preference.
+  const std::vector<std::string>& provider_names() const;
+  /// Those that run a part of the model.
+  const std::vector<std::string>& used_provider_names() const;
   CompiledMemory memory() const;
   /// The graph that runs.
   const Graph* optimized_graph() const;

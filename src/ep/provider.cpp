@@ -1,0 +1,16 @@
+#include "ep/provider.h"
+
+namespace sardonyx {
+
+Result<std::vector<NodeGroup>> Provider::offer(const Model& model,
+                                               std::span<const NodeId> free) const {
+  NodeGroup group;
+  for (const NodeId id : free) {
+    if (can_run(model.graph, id, nullptr)) group.nodes.push_back(id);
+  }
+  std::vector<NodeGroup> groups;
+  if (!group.nodes.empty()) groups.push_back(std::move(group));
+  return groups;
+}
+
+}  // namespace sardonyx

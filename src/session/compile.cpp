@@ -1,0 +1,113 @@
+#include "session/compile.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "placement/parts.h"
+#include "session/load.h"
+#include "session/parts.h"
+
+namespace sardonyx {
+
+namespace {
+
+using Providers = std::vector<std::shared_ptr<const Provider>>;
+
+bool is_wanted(const Provider& provider, const SessionOptions& options) {
+  const auto& names = options.providers;
+  return names.empty() || std::find(names.begin(), names.end(), provider.name()) != names.end();
+}
+
+Result<Providers> providers_of(const Environment& environment, const SessionOptions& options) {
+  Providers providers;
+  for (const ProviderMaker& make : options.own_providers) {
+    SDX_ASSIGN(auto provider, make());
+    providers.push_back(std::move(provider));
+  }
+  for (const auto& provider : environment.providers()) {
+    if (is_wanted(*provider, options)) providers.push_back(provider);
+  }
+  if (providers.empty()) return Status(Code::Unsupported, "no execution provider is available");
+  return providers;
+}
+
+constexpr std::uint32_t kNobody = 0xffffffffU;
+
+/// Offers the nodes that are still free to one provider after the other.
+Result<Assignment> assign(const Model& model, const Providers& providers) {
+  SDX_ASSIGN(std::vector<NodeId> free, model.graph.topological_order());
+  Assignment assignment(model.graph.node_count(), NodePlacement{kNobody, kNoGroup});
+  std::uint32_t group_count = 0;
+  for (std::uint32_t i = 0; i < providers.size() && !free.empty(); ++i) {
+    SDX_ASSIGN(const auto groups, providers[i]->offer(model, free));
+    for (const NodeGroup& group : groups) {
+      const std::uint32_t number = group.is_fused ? group_count++ : kNoGroup;
+      for (const NodeId id : group.nodes) assignment[id] = {i, number};
+    }
+    std::erase_if(free, [&](NodeId id) { return assignment[id].provider != kNobody; });
+  }
+  if (free.empty()) return assignment;
+  std::string reason;
+  if (providers.back()->can_run(model.graph, free.front(), &reason)) {
+    reason = fmt::format("no execution provider takes {}",
+                         model.graph.node(free.front()).describe(model.graph));
+  }
+  return Status(Code::Unsupported, reason);
+}
+
+Result<std::unique_ptr<Compiled>> compile_with(const Provider& provider, Graph graph,
+                                               const CompileOptions& options) {
+  auto compiled = provider.compile(std::move(graph), options);
+  if (compiled.ok()) return compiled;
+  return std::move(compiled).take_status().with("compiling for " + std::string(provider.name()));
+}
+
+Result<std::unique_ptr<Compiled>> compile_parts(const Model& model, const Providers& providers,
+                                                const std::vector<PlannedPart>& planned,
+                                                const CompileOptions& options) {
+  std::vector<CompiledPart> parts;
+  for (const PlannedPart& plan : planned) {
+    Part part = extract_part(model.graph, plan.nodes);
+    const auto& provider = providers[plan.provider];
+    SDX_ASSIGN(auto compiled, compile_with(*provider, std::move(part.graph), options));
+    parts.push_back({provider, std::move(compiled), part.inputs, part.outputs});
+  }
+  return join_parts(model.graph, std::move(parts));
+}
+
+void name_providers(const Providers& providers, const std::vector<PlannedPart>& parts,
+                    CompiledModel& made) {
+  for (std::uint32_t i = 0; i < providers.size(); ++i) {
+    made.providers.emplace_back(providers[i]->name());
+    const bool is_used = std::any_of(parts.begin(), parts.end(),
+                                     [&](const PlannedPart& part) { return part.provider == i; });
+    if (is_used) made.used_providers.emplace_back(providers[i]->name());
+  }
+}
+
+}  // namespace
+
+Result<CompiledModel> compile_model(const Model& model, const Environment& environment,
+                                    const SessionOptions& options, int thread_count) {
+  SDX_TRY(report_progress(options, LoadStage::Compile));
+  CompileOptions compile_options;
+  compile_options.thread_count = thread_count;
+  compile_options.entries = {options.entries.begin(), options.entries.end()};
+  compile_options.cancel = options.cancel.get();
+  compile_options.model = &model;
+  SDX_ASSIGN(const Providers providers, providers_of(environment, options));
+  SDX_ASSIGN(const Assignment assignment, assign(model, providers));
+  SDX_ASSIGN(const auto parts, order_parts(model.graph, assignment));
+  CompiledModel made;
+  name_providers(providers, parts, made);
+  if (options.own_providers.empty() && parts.size() <= 1) {
+    // One provider of the environment runs it all: it gets the graph as it is.
+    const auto& provider = providers[parts.empty() ? 0 : parts.front().provider];
+    SDX_ASSIGN(made.compiled, provider->compile(model.graph, compile_options));
+  } else {
+    SDX_ASSIGN(made.compiled, compile_parts(model, providers, parts, compile_options));
+  }
+  return made;
+}
+
+}  // namespace sardonyx
