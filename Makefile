@@ -19,7 +19,7 @@ RUN_PYTHON := PYTHONPATH=$(CURDIR)/$(RELEASE)/python RT=sardonyx $(VENV_PYTHON)
 
 build: system python ## build the library, the command and the Python module (build/release)
 	cmake --preset release -DPython_EXECUTABLE=$(CURDIR)/$(VENV_PYTHON)
-	cmake --build --preset release -j $(JOBS)
+	cmake --build --preset release --target product -j $(JOBS)
 
 demo: build ## read the text on a picture with real OCR models
 	$(RUN_PYTHON) examples/demo.py
