@@ -3,6 +3,7 @@
 They run in a virtual environment of their own, which has no onnxruntime but ours.
 """
 
+import ast
 import os
 import subprocess
 import sys
@@ -36,6 +37,22 @@ print(onnxruntime.__file__)
 print(Magika().identify_bytes(content).output.label)
 """
 
+SPEECH = """
+import onnxruntime
+import torch
+from silero_vad import load_silero_vad
+
+model = load_silero_vad(onnx=True)
+time = torch.arange(0, 3 * 16000) / 16000
+# A buzz whose loudness and pitch go up and down as those of syllables do, in the middle second.
+pitch = 120 + 30 * torch.sin(2 * torch.pi * 3 * time)
+phase = 2 * torch.pi * torch.cumsum(pitch / 16000, 0)
+voice = sum(torch.sin(k * phase) / k for k in range(1, 25))
+loud = (0.5 - 0.5 * torch.cos(2 * torch.pi * 4 * time)) * ((time > 1) & (time < 2))
+print(onnxruntime.__file__)
+print([round(model(chunk, 16000).item(), 4) for chunk in (0.2 * voice * loud).split(512)[:90]])
+"""
+
 
 @pytest.fixture(scope="session")
 def interpreter():
@@ -51,9 +68,9 @@ def interpreter():
     return python
 
 
-def run(python, code):
-    """Lines that the code prints, the first of which says where onnxruntime came from."""
-    path = os.pathsep.join([str(BUILD / "python"), str(BUILD / "mirror")])
+def run(python, code, *packages):
+    """Last line that the code prints; the one before it says where onnxruntime came from."""
+    path = os.pathsep.join([str(BUILD / "python"), str(BUILD / "mirror"), *map(str, packages)])
     done = subprocess.run(
         [str(python), "-c", code],
         capture_output=True,
@@ -74,3 +91,28 @@ def test_rapidocr_reads_a_line(interpreter):
 
 def test_magika_tells_a_c_program(interpreter):
     assert run(interpreter, FILE_TYPE) == "c"
+
+
+def test_silero_vad_says_what_it_says_on_onnx_runtime():
+    """Its interface takes torch tensors, so it runs where `make models` put torch."""
+    python = ROOT / "build/export-venv/bin/export-python"
+    if not python.exists():
+        pytest.skip("there is no torch: `make models` makes the environment that has it")
+    package = ROOT / "build/dropin-silero"
+    if not (package / "silero_vad").exists():
+        install = [sys.executable, "-m", "pip", "install", "-q", "--retries", "5", "--no-deps"]
+        install += ["--target", str(package), "silero-vad==6.2.3", "packaging==26.4"]
+        subprocess.run(install, check=True)
+    ours = ast.literal_eval(run(python, SPEECH, package))
+    reference = subprocess.run(
+        [str(python), "-c", SPEECH],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(package)},
+    )
+    theirs = ast.literal_eval(reference.stdout.strip().splitlines()[-1])
+    assert len(ours) == 90
+    assert max(theirs) > 0.1
+    assert ours == pytest.approx(theirs, abs=2e-4)
