@@ -25,6 +25,7 @@ constexpr Row kRows[] = {
     {"Silu", kernels::ActivationKind::Silu},
     {"Tanh", kernels::ActivationKind::Tanh},
     {"Gelu", kernels::ActivationKind::Gelu},
+    {"FastGelu", kernels::ActivationKind::GeluTanh},
 };
 
 }  // namespace

@@ -1,4 +1,3 @@
-#include <limits>
 #include <optional>
 
 #include "passes/match.h"
@@ -34,21 +33,9 @@ std::optional<FusedActivation> activation_of(const Graph& graph, const Node& nod
         name, {node.attributes.get_float("alpha", 0.2F), node.attributes.get_float("beta", 0.5F)}};
   }
   if (name != "Clip") return std::nullopt;
-  constexpr float kLargest = 3.402823466e38F;
-  if (node.opset < 11) {
-    return FusedActivation{
-        name,
-        {node.attributes.get_float("min", -kLargest), node.attributes.get_float("max", kLargest)}};
-  }
-  const auto bound = [&](std::size_t i, float open) -> std::optional<float> {
-    if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return open;
-    return scalar_constant(graph, node.inputs[i]);
-  };
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const auto low = bound(1, -kInfinity);
-  const auto high = bound(2, kInfinity);
-  if (!low || !high) return std::nullopt;
-  return FusedActivation{name, {*low, *high}};
+  const auto bounds = clip_bounds(graph, node);
+  if (!bounds) return std::nullopt;
+  return FusedActivation{name, {bounds->low, bounds->high}};
 }
 
 class ConvFuser {

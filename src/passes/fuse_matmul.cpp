@@ -104,7 +104,7 @@ class MatMulFuser {
     if (name.empty()) return;
     if (name == "Gelu" &&
         graph_.node(next).attributes.get_string("approximate", "none") != "none") {
-      return;
+      name = "FastGelu";
     }
     absorb(id, next);
     graph_.node(id).attributes.set("activation", name);

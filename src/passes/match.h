@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -30,6 +31,29 @@ inline std::optional<float> scalar_constant(const Graph& graph, ValueId id) {
 inline bool is_number(const Graph& graph, ValueId id, float expected) {
   const auto value = scalar_constant(graph, id);
   return value && std::abs(*value - expected) <= 1e-4F * std::abs(expected);
+}
+
+/// The bounds of a Clip, where they are known; an open end is infinite, or the largest float where
+/// the version says so.
+struct ClipBounds {
+  float low;
+  float high;
+};
+inline std::optional<ClipBounds> clip_bounds(const Graph& graph, const Node& node) {
+  constexpr float kLargest = 3.402823466e38F;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (node.opset < 11) {
+    return ClipBounds{node.attributes.get_float("min", -kLargest),
+                      node.attributes.get_float("max", kLargest)};
+  }
+  const auto bound = [&](std::size_t i, float open) -> std::optional<float> {
+    if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return open;
+    return scalar_constant(graph, node.inputs[i]);
+  };
+  const auto low = bound(1, -kInfinity);
+  const auto high = bound(2, kInfinity);
+  if (!low || !high) return std::nullopt;
+  return ClipBounds{*low, *high};
 }
 
 /// The input of a binary node that is not `one`; kNoValue when `one` is not an input.

@@ -20,7 +20,12 @@ Status fuse_silu(Graph& graph, const PassOptions& options);
 Status fuse_conv(Graph& graph, const PassOptions& options);
 /// The same for quantised weights that no integer kernel took.
 Status fold_weights(Graph& graph, const PassOptions& options);
-/// Gelu written out with Erf as one node.
+/// Scaling and shifting of channels after a convolution, batch normalisation above all, into its
+/// weights and bias.
+Status fold_channel_scale(Graph& graph, const PassOptions& options);
+/// HardSwish and HardSigmoid written out with Clip as one node.
+Status fuse_hard_swish(Graph& graph, const PassOptions& options);
+/// Gelu written out with Erf, or its approximation with Tanh, as one node.
 Status fuse_gelu(Graph& graph, const PassOptions& options);
 /// Layer and root-mean-square normalisation written out as one node, where the scale cannot widen
 /// the result.
