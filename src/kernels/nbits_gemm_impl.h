@@ -131,8 +131,7 @@ struct NbitsKernels {
         }
       }
       for (int i = 0; i < kRows; ++i) {
-        args.c[(row + i) * args.c_stride + column] =
-            F32::sum(sums[i]) - F32::sum(zero_sums[i]);
+        args.c[(row + i) * args.c_stride + column] = F32::sum(F32::sub(sums[i], zero_sums[i]));
       }
     }
   }
@@ -274,8 +273,8 @@ struct NbitsInt8Kernels : NbitsKernels<S> {
       return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(q));
     } else {
       const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
-      const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(packed),
-                                                   _mm_srli_epi16(packed, 4), 1);
+      const __m256i both =
+          _mm256_inserti128_si256(_mm256_castsi128_si256(packed), _mm_srli_epi16(packed, 4), 1);
       return _mm256_and_si256(both, _mm256_set1_epi8(15));
     }
   }
@@ -334,17 +333,10 @@ struct NbitsInt8Kernels : NbitsKernels<S> {
         }
       }
       for (int i = 0; i < kRows; ++i) {
-        args.c[(row + i) * args.c_stride + column] = sum_of(sums[i]) - F32::sum(zero_sums[i]);
+        args.c[(row + i) * args.c_stride + column] = F32::sum(F32::sub(sums[i], zero_sums[i]));
       }
     }
   }
-
-  static float sum_of(__m256 a) {
-    __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-  }
-
 };
 
 /// Kernels::few_rows<bits, count> for rows in groups of at most four.

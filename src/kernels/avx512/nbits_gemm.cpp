@@ -1,8 +1,7 @@
 #include <immintrin.h>
 
-#include "kernels/nbits_gemm_impl.h"
-
 #include "kernels/avx512/simd.h"
+#include "kernels/nbits_gemm_impl.h"
 
 namespace sardonyx::kernels::avx512 {
 
@@ -33,8 +32,8 @@ struct Ints : NbitsInt8Kernels<Simd, Layout> {
     } else {
       const __mmask32 mask = bytes >= 32 ? ~0U : (1U << bytes) - 1;
       const __m256i packed = _mm256_maskz_loadu_epi8(mask, q);
-      const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(packed),
-                                              _mm256_srli_epi16(packed, 4), 1);
+      const __m512i both =
+          _mm512_inserti64x4(_mm512_castsi256_si512(packed), _mm256_srli_epi16(packed, 4), 1);
       return _mm512_and_si512(both, _mm512_set1_epi8(15));
     }
   }
@@ -45,15 +44,15 @@ struct Ints : NbitsInt8Kernels<Simd, Layout> {
                     std::int64_t count, const float (&products)[kRows][kStretch],
                     __m512 (&sums)[kRows]) {
     constexpr std::int64_t kBytes = 8 * kBits;
-    const __m512i lanes =
-        kBits == 8 ? _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
-                   : _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
+    const __m512i lanes = kBits == 8
+                              ? _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
+                              : _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
     for (std::int64_t b = 0; b < count; b += 2, q += kBytes, a += 64) {
       const __m512i qs = load_q<kBits>(q, (count - b) * kBytes / 2);
 #pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) {
-        const __m512i dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), qs,
-                                                 _mm512_loadu_si512(a + i * a_stride));
+        const __m512i dots =
+            _mm512_dpbusd_epi32(_mm512_setzero_si512(), qs, _mm512_loadu_si512(a + i * a_stride));
         double pair;
         __builtin_memcpy(&pair, &products[i][b], 8);
         const __m512 scales = _mm512_permutexvar_ps(lanes, _mm512_castpd_ps(_mm512_set1_pd(pair)));
@@ -107,19 +106,40 @@ struct Ints : NbitsInt8Kernels<Simd, Layout> {
           singles<kBits, kRows>(q, a, rows.a8_stride, count, args.block / 64, products, sums);
         }
       }
-      for (int i = 0; i < kRows; ++i) {
-        args.c[(row + i) * args.c_stride + column] =
-            _mm512_reduce_add_ps(sums[i]) - _mm512_reduce_add_ps(zero_sums[i]);
-      }
+      store_sums<kRows>(args, row, column, sums, zero_sums);
     }
+  }
+
+  /// The lanes of each row's sums added up: for all rows at once, as a step costs the same for
+  /// four.
+  template <int kRows>
+  static void store_sums(const NbitsArgs& args, std::int64_t row, std::int64_t column,
+                         const __m512 (&sums)[kRows], const __m512 (&zero_sums)[kRows]) {
+    __m256 halves[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      if (i >= kRows) {
+        halves[i] = halves[0];
+        continue;
+      }
+      const __m512 sum = _mm512_sub_ps(sums[i], zero_sums[i]);
+      halves[i] = _mm256_add_ps(_mm512_castps512_ps256(sum), _mm512_extractf32x8_ps(sum, 1));
+    }
+    const __m256 pairs = _mm256_hadd_ps(halves[0], halves[1]);
+    const __m256 fours =
+        _mm256_hadd_ps(pairs, kRows > 2 ? _mm256_hadd_ps(halves[2], halves[3]) : pairs);
+    alignas(16) float totals[4];
+    _mm_store_ps(totals,
+                 _mm_add_ps(_mm256_castps256_ps128(fours), _mm256_extractf128_ps(fours, 1)));
+    for (int i = 0; i < kRows; ++i) args.c[(row + i) * args.c_stride + column] = totals[i];
   }
 };
 
 }  // namespace
 
 extern const NbitsTable kNbits;
-const NbitsTable kNbits = {Isa::Avx512,     16,          32,
-                           Floats::prepare, Floats::few, Ints::prepare,
-                           nbits_few_int8<Ints>, Floats::dequantize};
+const NbitsTable kNbits = {
+    Isa::Avx512,       16, 32, Floats::prepare, Floats::few, Ints::prepare, nbits_few_int8<Ints>,
+    Floats::dequantize};
 
 }  // namespace sardonyx::kernels::avx512
