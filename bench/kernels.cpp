@@ -102,8 +102,8 @@ void bench_igemm(const char* filter, Isa isa, Sizes s) {
 // B where it is: [k, n] or [n, k], in one of the formats.
 void bench_gemm(const char* filter, Isa isa, Sizes s, bool transposed, FloatFormat format) {
   const char* formats[] = {"f32", "f16", "bf16"};
-  const std::string kind = std::string(transposed ? "gemm [n,k] " : "gemm [k,n] ") +
-                           formats[static_cast<int>(format)];
+  const std::string kind =
+      std::string(transposed ? "gemm [n,k] " : "gemm [k,n] ") + formats[static_cast<int>(format)];
   const std::string name = label(isa, kind.c_str(), s.m, s.n, s.k);
   if (!wanted(filter, name)) return;
   Buffer<float> a(s.m * s.k), b(s.n * s.k), c(s.m * s.n);
@@ -134,7 +134,7 @@ void bench_int8(const char* filter, Isa isa, Sizes s, int range, bool packed, In
     b.get()[i] = static_cast<std::int8_t>(i * 7 % (2 * range + 1) - range);
   }
   Buffer<float> c(s.m * s.n);
-  Buffer<std::byte> packed_b(int8_packed_bytes(table, s.n, 1, s.k));
+  Buffer<std::byte> packed_b(int8_packed_bytes(table, s.n, s.k));
   Int8MatrixArgs args;
   args.m = s.m, args.n = s.n, args.k = s.k;
   args.a = a.get(), args.a_stride = s.k, args.b = b.get(), args.b_stride = s.n;
@@ -145,13 +145,12 @@ void bench_int8(const char* filter, Isa isa, Sizes s, int range, bool packed, In
   args.epilogue.a_zero = 120;
   if (packed) {
     const std::int64_t panels = (s.n + table.tile_columns - 1) / table.tile_columns;
-    int8_pack(table, {b.get(), true, s.n, 1, s.k, 1, s.n, 0}, 0, panels, packed_b.get());
+    int8_pack(table, {b.get(), true, s.n, s.k, 1, s.n}, 0, panels, packed_b.get());
     args.packed_b = packed_b.get();
   }
   Buffer<std::byte> scratch(static_cast<std::int64_t>(int8_gemm_scratch_bytes(args, isa)));
   const double seconds = fastest([&] { int8_gemm(args, scratch.get(), isa); });
-  report(name, seconds, 2.0 * static_cast<double>(s.m * s.n * s.k),
-         static_cast<double>(s.n * s.k));
+  report(name, seconds, 2.0 * static_cast<double>(s.m * s.n * s.k), static_cast<double>(s.n * s.k));
 }
 
 void bench_nbits(const char* filter, Isa isa, Sizes s, int bits, bool int8) {
@@ -194,8 +193,13 @@ int main(int argc, char** argv) {
         bench_gemm(filter, isa, {m, 4096, 4096}, transposed, FloatFormat::F16);
       }
     }
-    for (const Sizes s : {Sizes{128, 768, 768}, {128, 3072, 768}, {16, 768, 768}, {1, 768, 768},
-                          {1, 4096, 4096}, {3136, 64, 576}, {196, 256, 1024}}) {
+    for (const Sizes s : {Sizes{128, 768, 768},
+                          {128, 3072, 768},
+                          {16, 768, 768},
+                          {1, 768, 768},
+                          {1, 4096, 4096},
+                          {3136, 64, 576},
+                          {196, 256, 1024}}) {
       bench_int8(filter, isa, s, 63, true, Int8Output::U8);
       bench_int8(filter, isa, s, 127, true, Int8Output::U8);
       bench_int8(filter, isa, s, 127, true, Int8Output::F32);

@@ -6,6 +6,7 @@
 #include "cpu/node_kernel.h"
 #include "cpu/packed_weights.h"
 #include "cpu/registry.h"
+#include "cpu/scratch.h"
 #include "kernels/transpose.h"
 #include "ops/convolve.h"
 
@@ -16,8 +17,6 @@ namespace {
 const float* floats(const KernelContext& context, std::size_t i) {
   return context.has_input(i) ? context.input(i).values<float>().data() : nullptr;
 }
-
-std::size_t aligned(std::int64_t bytes) { return (static_cast<std::size_t>(bytes) + 63) / 64 * 64; }
 
 /// Transposed convolution. The product runs over channels-last tensors; with channels first both
 /// ends are transposed in scratch.
@@ -99,15 +98,15 @@ class ConvTransposeKernel final : public NodeKernel {
   std::size_t x_bytes(const ConvSizes& sizes) const {
     return is_channels_last_
                ? 0
-               : aligned(sizes.batch * sizes.in_channels * sizes.window.input_size() * 4);
+               : aligned_bytes(sizes.batch * sizes.in_channels * sizes.window.input_size() * 4);
   }
   std::size_t y_bytes(const ConvSizes& sizes) const {
     return is_channels_last_
                ? 0
-               : aligned(sizes.batch * sizes.out_channels * sizes.window.output_size() * 4);
+               : aligned_bytes(sizes.batch * sizes.out_channels * sizes.window.output_size() * 4);
   }
   static std::size_t each_bytes(const kernels::ConvTransposePlan& plan) {
-    return aligned(std::max(plan.source_scratch_bytes, plan.scratch_bytes));
+    return aligned_bytes(std::max(plan.source_scratch_bytes, plan.scratch_bytes));
   }
 
   /// [batch][rows][columns] to [batch][columns][rows].

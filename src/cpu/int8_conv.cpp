@@ -1,33 +1,24 @@
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "base/text.h"
 #include "cpu/node_kernel.h"
 #include "cpu/packed_weights.h"
+#include "cpu/quantized.h"
 #include "cpu/registry.h"
+#include "cpu/scratch.h"
+#include "cpu/window_rows.h"
 #include "kernels/int8_gemm.h"
 #include "kernels/transpose.h"
-#include "ops/convolve.h"
 
 namespace sardonyx {
 
 namespace {
 
-bool is_8_bit(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8; }
-
-std::int32_t element(const Tensor& tensor, std::int64_t i) {
-  const auto bits = tensor.values<std::uint8_t>()[static_cast<std::size_t>(i)];
-  return tensor.dtype() == DType::Int8 ? static_cast<std::int8_t>(bits) : bits;
-}
-
-std::size_t aligned(std::int64_t bytes) { return (static_cast<std::size_t>(bytes) + 63) / 64 * 64; }
-
 /// Where the parts of the scratch memory begin.
 struct Scratch {
   std::size_t x = 0;
   std::size_t y = 0;
-  std::size_t padding = 0;
   std::size_t zeros = 0;
   std::size_t scales = 0;
   std::size_t threads = 0;
@@ -35,8 +26,19 @@ struct Scratch {
   std::size_t total = 0;
 };
 
-/// Convolutions of 8-bit integers, exact: ConvInteger (int32 out) and QLinearConv (8 bits out), by
-/// an indirect product over unsigned channels-last pixels.
+/// How the product is cut into blocks of rows (output pixels) and columns (output channels), which
+/// threads share.
+struct Blocks {
+  std::int64_t rows = 0;
+  std::int64_t row_count = 0;
+  std::int64_t columns = 0;
+  std::int64_t column_count = 0;
+  /// Of a row of copied windows; 0 where windows are single pixels, used where they are.
+  std::int64_t row_bytes = 0;
+};
+
+/// Convolutions of 8-bit integers, exact: ConvInteger (int32 out) and QLinearConv (8 bits out), as
+/// products of unsigned channels-last windows, copied to rows block by block.
 class Int8ConvKernel final : public NodeKernel {
  public:
   /// Positions of the inputs.
@@ -61,24 +63,16 @@ class Int8ConvKernel final : public NodeKernel {
     taps_ = weight.shape().product(2, weight.rank());
     depth_ = weight.dim(1);
     columns_ = weight.dim(0) / groups_;
-    group_bytes_ = kernels::int8_packed_bytes(table, columns_, taps_, depth_);
+    group_bytes_ = kernels::int8_packed_bytes(table, columns_, taps_ * depth_);
     weight_signed_ = weight.dtype() == DType::Int8;
     const auto bytes = static_cast<std::size_t>(group_bytes_ * groups_);
-    const std::string layout = fmt::format("packed:int8conv:{}:{}x{}x{}x{}", isa_name(table.isa),
-                                           groups_, columns_, depth_, taps_);
+    const std::string layout =
+        fmt::format("packed:int8conv:{}:{}x{}x{}x{}:{}", isa_name(table.isa), groups_, columns_,
+                    taps_, depth_, weight_signed_ ? "s" : "u");
     SDX_ASSIGN(packed_, request.weights().pack(weight, layout, bytes, [&](std::byte* target) {
-      kernels::Int8Source source;
-      source.b_signed = weight_signed_;
-      source.columns = columns_;
-      source.taps = taps_;
-      source.depth = depth_;
-      source.column_stride = depth_ * taps_;
-      source.depth_stride = taps_;
-      source.tap_stride = 1;
-      const std::int64_t panels = (columns_ + table.tile_columns - 1) / table.tile_columns;
       for (std::int64_t group = 0; group < groups_; ++group) {
-        source.b = weight.data() + group * columns_ * depth_ * taps_;
-        kernels::int8_pack(table, source, 0, panels, target + group * group_bytes_);
+        pack_group(weight.data() + group * columns_ * depth_ * taps_,
+                   target + group * group_bytes_);
       }
     }));
     return {};
@@ -98,16 +92,13 @@ class Int8ConvKernel final : public NodeKernel {
     const Scratch scratch = lay_out(sizes);
     const auto* pixels =
         reinterpret_cast<const std::uint8_t*>(prepare_input(context, x, sizes, scratch));
-    kernels::Int8GemmArgs args;
-    args.taps = taps_;
-    args.depth = depth_;
-    args.columns = columns_;
-    args.a_padding = reinterpret_cast<const std::uint8_t*>(context.scratch + scratch.padding);
     const std::int64_t size = sizes.window.output_size();
     std::byte* result = is_channels_last_ ? y.mutable_data() : context.scratch + scratch.y;
+    kernels::Int8GemmArgs args;
+    args.depth = taps_ * depth_;
     args.c_stride = sizes.out_channels;
     set_epilogue(context, sizes, scratch, args.epilogue);
-    run_tiles(context, sizes, scratch, pixels, result, args);
+    run_blocks(context, sizes, scratch, pixels, result, args);
     if (!is_channels_last_) {
       for (std::int64_t n = 0; n < sizes.batch; ++n) {
         const std::int64_t bytes = size * sizes.out_channels * element_bytes();
@@ -120,25 +111,70 @@ class Int8ConvKernel final : public NodeKernel {
   }
 
  private:
+  /// Panels of one group; source [columns, depth, taps], in which taps move before the depth.
+  void pack_group(const std::byte* weight, std::byte* target) const {
+    const auto& table = kernels::int8_gemm_table();
+    kernels::Int8Source source;
+    source.b_signed = weight_signed_;
+    source.depth = taps_ * depth_;
+    source.column_stride = source.depth;
+    source.depth_stride = 1;
+    std::vector<std::byte> turned(
+        static_cast<std::size_t>(taps_ == 1 ? 0 : table.tile_columns * source.depth));
+    for (std::int64_t column = 0; column < columns_; column += table.tile_columns) {
+      source.columns = std::min<std::int64_t>(table.tile_columns, columns_ - column);
+      const std::byte* from = weight + column * source.depth;
+      for (std::int64_t i = 0; taps_ > 1 && i < source.columns; ++i) {
+        kernels::transpose_matrix(from + i * source.depth, taps_, depth_, taps_, 1,
+                                  turned.data() + i * source.depth, depth_);
+      }
+      source.b = taps_ > 1 ? turned.data() : from;
+      kernels::int8_pack(
+          table, source, 0, 1,
+          target + kernels::int8_panel_offset(table, column / table.tile_columns, source.depth));
+    }
+  }
+
   std::int64_t element_bytes() const { return form_.is_quantized ? 1 : 4; }
 
   Result<ConvSizes> sizes_of(const Shape& x, const Shape& weight) const {
     return conv_sizes(attributes(), is_channels_last_ ? channels_first_shape(x) : x, weight);
   }
 
+  Blocks cut(const ConvSizes& sizes) const {
+    constexpr std::int64_t kBlockBytes = 320 * 1024;
+    constexpr std::int64_t kTileRows = 16;
+    const auto round_up = [](std::int64_t count, std::int64_t unit) {
+      return (count + unit - 1) / unit * unit;
+    };
+    const std::int64_t depth = taps_ * depth_;
+    const std::int64_t rows = sizes.batch * sizes.window.output_size();
+    const std::int64_t most = std::clamp<std::int64_t>(kBlockBytes / depth / 32 * 32, 32, 256);
+    Blocks blocks;
+    blocks.row_bytes = is_pointwise(sizes.window) ? 0 : round_up(depth, 64);
+    const std::int64_t least_count = (rows + most - 1) / most;
+    blocks.rows = round_up((rows + least_count - 1) / least_count, kTileRows);
+    blocks.row_count = (rows + blocks.rows - 1) / blocks.rows;
+    // Few rows: threads share the columns too.
+    const std::int64_t parts =
+        groups_ > 1 || thread_count_ == 1 ? 1 : (4 * thread_count_ - 1) / blocks.row_count + 1;
+    blocks.columns = round_up((columns_ + parts - 1) / parts, 64);
+    blocks.column_count = (columns_ + blocks.columns - 1) / blocks.columns;
+    return blocks;
+  }
+
   Scratch lay_out(const ConvSizes& sizes) const {
-    const std::int64_t channels = sizes.in_channels;
-    const std::int64_t tile = kernels::int8_gemm_table().tile_rows;
     Scratch scratch;
-    scratch.y = scratch.x + aligned(sizes.batch * sizes.window.input_size() * channels);
+    scratch.y =
+        scratch.x + aligned_bytes(sizes.batch * sizes.window.input_size() * sizes.in_channels);
     const std::int64_t out_bytes = is_channels_last_ ? 0
                                                      : sizes.batch * sizes.window.output_size() *
                                                            sizes.out_channels * element_bytes();
-    scratch.padding = scratch.y + aligned(out_bytes);
-    scratch.zeros = scratch.padding + aligned(channels + 64);
-    scratch.scales = scratch.zeros + aligned(sizes.out_channels * 4);
-    scratch.threads = scratch.scales + aligned(sizes.out_channels * 4);
-    scratch.each = aligned(taps_ * tile * 8) + aligned(tile * 4);
+    scratch.zeros = scratch.y + aligned_bytes(out_bytes);
+    scratch.scales = scratch.zeros + aligned_bytes(sizes.out_channels * 4);
+    scratch.threads = scratch.scales + aligned_bytes(sizes.out_channels * 4);
+    const Blocks blocks = cut(sizes);
+    scratch.each = aligned_bytes(blocks.rows * 4) + aligned_bytes(blocks.rows * blocks.row_bytes);
     scratch.total = scratch.threads + scratch.each * static_cast<std::size_t>(thread_count_);
     return scratch;
   }
@@ -167,18 +203,16 @@ class Int8ConvKernel final : public NodeKernel {
                     kernels::Int8Epilogue& epilogue) const {
     const Tensor& x = context.input(0);
     std::int32_t zero =
-        context.has_input(form_.x_zero) ? element(context.input(form_.x_zero), 0) : 0;
+        context.has_input(form_.x_zero) ? byte_at(context.input(form_.x_zero), 0) : 0;
     if (x.dtype() == DType::Int8) zero += 128;
     epilogue.a_zero = zero;
-    std::memset(context.scratch + scratch.padding, zero,
-                static_cast<std::size_t>(sizes.in_channels) + 64);
     auto* zeros = reinterpret_cast<std::int32_t*>(context.scratch + scratch.zeros);
     bool any_zero = false;
     if (context.has_input(form_.weight_zero)) {
       const Tensor& given = context.input(form_.weight_zero);
       const bool is_one = given.element_count() == 1;
       for (std::int64_t i = 0; i < sizes.out_channels; ++i) {
-        zeros[i] = element(given, is_one ? 0 : i);
+        zeros[i] = byte_at(given, is_one ? 0 : i);
         any_zero = any_zero || zeros[i] != 0;
       }
     }
@@ -196,7 +230,7 @@ class Int8ConvKernel final : public NodeKernel {
     epilogue.scale_per_column = true;
     const bool is_signed = context.output(0).dtype() == DType::Int8;
     epilogue.output = is_signed ? kernels::Int8Output::S8 : kernels::Int8Output::U8;
-    epilogue.y_zero = element(context.input(7), 0);
+    epilogue.y_zero = byte_at(context.input(7), 0);
     epilogue.low = is_signed ? -128 : 0;
     epilogue.high = is_signed ? 127 : 255;
     if (has_relu_) epilogue.low = std::max(epilogue.low, epilogue.y_zero);
@@ -205,88 +239,71 @@ class Int8ConvKernel final : public NodeKernel {
     }
   }
 
-  void run_tiles(KernelContext& context, const ConvSizes& sizes, const Scratch& scratch,
-                 const std::uint8_t* pixels, std::byte* result,
-                 const kernels::Int8GemmArgs& whole) const {
-    const auto& table = kernels::int8_gemm_table();
+  void run_blocks(KernelContext& context, const ConvSizes& sizes, const Scratch& scratch,
+                  const std::uint8_t* pixels, std::byte* result,
+                  const kernels::Int8GemmArgs& whole) const {
+    const Blocks blocks = cut(sizes);
     const std::int64_t rows = sizes.batch * sizes.window.output_size();
-    const std::int64_t tiles = (rows + table.tile_rows - 1) / table.tile_rows;
-    const double operations = 2.0 * static_cast<double>(table.tile_rows * sizes.out_channels) *
-                              static_cast<double>(taps_ * depth_);
-    const std::int64_t grain =
-        std::max<std::int64_t>(1, static_cast<std::int64_t>(4e5 / operations));
-    context.pool().parallel_for(tiles, grain, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t count = blocks.row_count * blocks.column_count;
+    const double operations = 2.0 * static_cast<double>(rows * sizes.out_channels) *
+                              static_cast<double>(taps_ * depth_) / static_cast<double>(count);
+    const auto grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(4e5 / operations));
+    context.pool().parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
       std::byte* own = context.scratch + scratch.threads +
                        scratch.each * static_cast<std::size_t>(ThreadPool::thread_index());
-      auto** pointers = reinterpret_cast<const std::uint8_t**>(own);
-      auto* sums = reinterpret_cast<std::int32_t*>(own + aligned(taps_ * table.tile_rows * 8));
-      for (std::int64_t tile = begin; tile < end; ++tile) {
-        const std::int64_t first = tile * table.tile_rows;
+      for (std::int64_t block = begin; block < end; ++block) {
+        const std::int64_t first = block / blocks.column_count * blocks.rows;
+        const std::int64_t column = block % blocks.column_count * blocks.columns;
         kernels::Int8GemmArgs args = whole;
-        args.rows = std::min<std::int64_t>(table.tile_rows, rows - first);
-        args.a = pointers;
-        args.a_tap_stride = table.tile_rows;
-        point(sizes, first, args.rows, pixels, args.a_padding, pointers, table.tile_rows);
-        run_groups(sizes, first, args, sums, result);
+        args.rows = std::min(blocks.rows, rows - first);
+        args.columns = std::min(blocks.columns, columns_ - column);
+        for (std::int64_t group = 0; group < groups_; ++group) {
+          set_rows(sizes, blocks, pixels, first, group, own, args);
+          run_part(whole.epilogue, first, group, column, args, reinterpret_cast<std::int32_t*>(own),
+                   result);
+        }
       }
     });
   }
 
-  void run_groups(const ConvSizes& sizes, std::int64_t first, kernels::Int8GemmArgs args,
-                  std::int32_t* sums, std::byte* result) const {
-    const auto& table = kernels::int8_gemm_table();
-    const kernels::Int8Epilogue epilogue = args.epilogue;
-    for (std::int64_t group = 0; group < groups_; ++group) {
-      const std::int64_t column = group * columns_;
-      args.a_offset = group * depth_;
-      args.b = packed_->bytes.get() + group * group_bytes_;
-      args.c = result + (first * sizes.out_channels + column) * element_bytes();
-      args.epilogue = epilogue;
-      if (epilogue.b_zeros != nullptr) args.epilogue.b_zeros = epilogue.b_zeros + column;
-      if (epilogue.bias != nullptr) args.epilogue.bias = epilogue.bias + column;
-      if (epilogue.scale != nullptr) args.epilogue.scale = epilogue.scale + column;
-      if (kernels::int8_needs_row_sums(weight_signed_, args.epilogue.b_zeros, columns_)) {
-        table.row_sums(args, sums);
-        args.epilogue.row_sums = sums;
-      }
-      table.run(args);
+  /// The rows of A: pixels where they are, or copies of windows behind the row sums.
+  void set_rows(const ConvSizes& sizes, const Blocks& blocks, const std::uint8_t* pixels,
+                std::int64_t first, std::int64_t group, std::byte* own,
+                kernels::Int8GemmArgs& args) const {
+    if (blocks.row_bytes == 0) {
+      const std::int64_t channels = sizes.in_channels;
+      const std::int64_t left = sizes.batch * sizes.window.input_size() - first - args.rows;
+      args.a = pixels + first * channels + group * depth_;
+      args.a_stride = channels;
+      args.a_slack = (left + 1) * channels - (group + 1) * depth_;
+      return;
     }
+    auto* copies = reinterpret_cast<std::uint8_t*>(own + aligned_bytes(blocks.rows * 4));
+    const WindowRows windows{sizes, pixels, static_cast<std::uint8_t>(args.epilogue.a_zero)};
+    windows.copy(first, args.rows, group * depth_, depth_, blocks.row_bytes, copies);
+    args.a = copies;
+    args.a_stride = blocks.row_bytes;
+    args.a_slack = (blocks.rows - args.rows + 1) * blocks.row_bytes - args.depth;
   }
 
-  /// Pointers to the pixels under each tap of the output pixels [first, first + rows).
-  void point(const ConvSizes& sizes, std::int64_t first, std::int64_t rows,
-             const std::uint8_t* pixels, const std::uint8_t* padding, const std::uint8_t** pointers,
-             std::int64_t stride) const {
-    const Window& window = sizes.window;
-    const std::int64_t out_size = window.output_size();
-    const std::int64_t in_size = window.input_size();
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const std::int64_t image = (first + row) / out_size;
-      std::array<std::int64_t, kMaxSpatial> at{};
-      std::int64_t rest = (first + row) % out_size;
-      for (int i = window.rank - 1; i >= 0; --i) {
-        at[static_cast<std::size_t>(i)] = rest % window[i].output;
-        rest /= window[i].output;
-      }
-      for (std::int64_t tap = 0; tap < taps_; ++tap) {
-        std::int64_t tap_rest = tap;
-        std::int64_t offset = 0;
-        std::int64_t scale = 1;
-        bool inside = true;
-        for (int i = window.rank - 1; i >= 0; --i) {
-          const WindowAxis& axis = window[i];
-          const std::int64_t k = tap_rest % axis.kernel;
-          tap_rest /= axis.kernel;
-          const std::int64_t position =
-              at[static_cast<std::size_t>(i)] * axis.stride - axis.pad_begin + k * axis.dilation;
-          inside = inside && position >= 0 && position < axis.input;
-          offset += position * scale;
-          scale *= axis.input;
-        }
-        pointers[tap * stride + row] =
-            inside ? pixels + (image * in_size + offset) * sizes.in_channels : padding;
-      }
+  /// The product of rows that are set with some columns of a group.
+  void run_part(const kernels::Int8Epilogue& whole, std::int64_t first, std::int64_t group,
+                std::int64_t column, kernels::Int8GemmArgs& args, std::int32_t* sums,
+                std::byte* result) const {
+    const auto& table = kernels::int8_gemm_table();
+    const std::int64_t at = group * columns_ + column;
+    args.b = packed_->bytes.get() + group * group_bytes_ +
+             kernels::int8_panel_offset(table, column / table.tile_columns, args.depth);
+    args.c = result + (first * args.c_stride + at) * element_bytes();
+    args.epilogue = whole;
+    if (whole.b_zeros != nullptr) args.epilogue.b_zeros = whole.b_zeros + at;
+    if (whole.bias != nullptr) args.epilogue.bias = whole.bias + at;
+    if (whole.scale != nullptr) args.epilogue.scale = whole.scale + at;
+    if (kernels::int8_needs_row_sums(weight_signed_, args.epilogue.b_zeros, args.columns)) {
+      table.row_sums(args, sums);
+      args.epilogue.row_sums = sums;
     }
+    table.run(args);
   }
 
   Form form_;

@@ -3,19 +3,14 @@
 #include "base/text.h"
 #include "cpu/node_kernel.h"
 #include "cpu/packed_weights.h"
+#include "cpu/quantized.h"
 #include "cpu/registry.h"
+#include "cpu/scratch.h"
 #include "kernels/int8_gemm.h"
 
 namespace sardonyx {
 
 namespace {
-
-bool is_8_bit(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8; }
-
-std::int32_t element(const Tensor& tensor, std::int64_t i) {
-  const auto bits = tensor.values<std::uint8_t>()[static_cast<std::size_t>(i)];
-  return tensor.dtype() == DType::Int8 ? static_cast<std::int8_t>(bits) : bits;
-}
 
 /// Products of 8-bit matrices: MatMulInteger (int32 out), MatMulIntegerToFloat (float out), with a
 /// B of rank 2 that all batches share.
@@ -41,7 +36,7 @@ class Int8MatMulKernel final : public NodeKernel {
     const kernels::Int8GemmTable& table = kernels::int8_gemm_table();
     const std::int64_t k = b->dim(0);
     const std::int64_t n = b->dim(1);
-    const auto bytes = static_cast<std::size_t>(kernels::int8_packed_bytes(table, n, 1, k));
+    const auto bytes = static_cast<std::size_t>(kernels::int8_packed_bytes(table, n, k));
     if (!request.weights().may_pack(bytes)) return {};
     kernels::Int8Source source;
     source.b = b->data();
@@ -110,25 +105,23 @@ class Int8MatMulKernel final : public NodeKernel {
   }
 
   /// Zero points of B, then scales: one number a column each.
-  static std::size_t tables_bytes(std::int64_t n) {
-    return (static_cast<std::size_t>(n) * 8 + 63) / 64 * 64;
-  }
+  static std::size_t tables_bytes(std::int64_t n) { return aligned_bytes(n * 8); }
   static std::size_t each_bytes(const kernels::Int8MatrixArgs& args) {
     // Row sums are needed for some zero points, which only the run tells.
-    return (kernels::int8_gemm_scratch_bytes(args) + static_cast<std::size_t>(args.m) * 4 + 127) /
-           64 * 64;
+    return aligned_bytes(static_cast<std::int64_t>(kernels::int8_gemm_scratch_bytes(args)) +
+                         args.m * 4 + 64);
   }
 
   Status set_epilogue(KernelContext& context, kernels::Int8MatrixArgs& args) const {
     kernels::Int8Epilogue& epilogue = args.epilogue;
-    if (context.has_input(form_.a_zero)) epilogue.a_zero = element(context.input(form_.a_zero), 0);
+    if (context.has_input(form_.a_zero)) epilogue.a_zero = byte_at(context.input(form_.a_zero), 0);
     if (context.has_input(form_.b_zero)) {
       const Tensor& zero = context.input(form_.b_zero);
       auto* zeros = reinterpret_cast<std::int32_t*>(context.scratch);
       const bool is_one = zero.element_count() == 1;
       bool any = false;
       for (std::int64_t j = 0; j < args.n; ++j) {
-        zeros[j] = element(zero, is_one ? 0 : j);
+        zeros[j] = byte_at(zero, is_one ? 0 : j);
         any = any || zeros[j] != 0;
       }
       if (any) epilogue.b_zeros = zeros;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cpu/node_kernel.h"
+#include "cpu/quantized.h"
 #include "cpu/registry.h"
 
 namespace sardonyx {
@@ -13,10 +14,7 @@ namespace {
 constexpr std::int64_t kChunk = 1 << 14;
 
 std::int32_t zero_of(const KernelContext& context, std::size_t i) {
-  if (!context.has_input(i)) return 0;
-  const Tensor& zero = context.input(i);
-  const auto bits = zero.values<std::uint8_t>()[0];
-  return zero.dtype() == DType::Int8 ? static_cast<std::int8_t>(bits) : bits;
+  return context.has_input(i) ? byte_at(context.input(i), 0) : 0;
 }
 
 /// QuantizeLinear of floats to 8 bits with one scale.
@@ -64,8 +62,6 @@ class DequantizeKernel final : public NodeKernel {
     return {};
   }
 };
-
-bool is_8_bit(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8; }
 
 bool has_one_scale(const KernelRequest& request) {
   const Shape* scale = request.shape(1);

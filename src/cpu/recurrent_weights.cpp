@@ -66,7 +66,7 @@ Status pack_float(const KernelRequest& request, std::size_t index, bool is_split
 
 std::size_t int8_packed_size(std::int64_t gates, std::int64_t depth) {
   return static_cast<std::size_t>(
-      kernels::int8_packed_bytes(kernels::int8_gemm_table(), gates, 1, depth));
+      kernels::int8_packed_bytes(kernels::int8_gemm_table(), gates, depth));
 }
 
 Status pack_int8(const KernelRequest& request, std::size_t index,

@@ -5,8 +5,15 @@
 #include <cstdint>
 
 #include "base/checked.h"
+#include "base/memory.h"
 
 namespace sardonyx {
+
+/// Bytes up to where the next part of a block may begin.
+inline std::size_t aligned_bytes(std::int64_t bytes) {
+  const auto size = static_cast<std::size_t>(bytes);
+  return (size + kBlockAlignmentBytes - 1) / kBlockAlignmentBytes * kBlockAlignmentBytes;
+}
 
 /// Hands out parts of a block of scratch memory, each aligned to 64 bytes. Without memory it only
 /// counts, so that one piece of code both sizes a block and divides it.
@@ -19,7 +26,7 @@ class ScratchCursor {
     std::byte* part = memory_ == nullptr ? nullptr : memory_ + used_bytes_;
     const auto bytes = checked_multiply(count, static_cast<std::int64_t>(sizeof(T)));
     const bool fits = bytes && *bytes >= 0 && static_cast<std::size_t>(*bytes) <= kMost_bytes;
-    used_bytes_ += fits ? (static_cast<std::size_t>(*bytes) + 63) / 64 * 64 : kMost_bytes;
+    used_bytes_ += fits ? aligned_bytes(*bytes) : kMost_bytes;
     used_bytes_ = std::min(used_bytes_, kMost_bytes);
     return reinterpret_cast<T*>(part);
   }

@@ -61,29 +61,24 @@ struct Plain {
 };
 
 void seal(std::byte* panel, std::int64_t width, std::int64_t steps) {
-  int8_column_sums<Simd, Plain>(panel, width, steps);
+  int8_column_sums<Plain>(panel, width, steps);
 }
 
 void row_sums(const Int8GemmArgs& args, std::int32_t* sums) {
   for (std::int64_t row = 0; row < args.rows; ++row) {
+    const std::uint8_t* a = args.a + row * args.a_stride;
     std::uint32_t sum = 0;
-    for (std::int64_t tap = 0; tap < args.taps; ++tap) {
-      const std::uint8_t* a = args.a[tap * args.a_tap_stride + row];
-      if (a != args.a_padding) a += args.a_offset;
-      for (std::int64_t k = 0; k < args.depth; ++k) sum += a[k];
-    }
+    for (std::int64_t k = 0; k < args.depth; ++k) sum += a[k];
     sums[row] = static_cast<std::int32_t>(sum);
   }
 }
 
-constexpr Int8GemmTable kGeneric = {Isa::Generic, 4, 8, 4, int8_run<Simd, Plain, Plain>, seal,
-                                    row_sums};
+constexpr Int8GemmTable kGeneric = {Isa::Generic, 4,       8, 4, int8_run<Simd, Plain, Plain>,
+                                    seal,         row_sums};
 
 constexpr std::int64_t kHeaderBytes = sizeof(Int8PanelHeader);
 
-std::int64_t padded_steps(std::int64_t taps, std::int64_t depth) {
-  return taps * ((depth + 3) / 4);
-}
+std::int64_t quads_of(std::int64_t depth) { return (depth + 3) / 4; }
 
 // Four rows next to each other in k, `columns` columns next to each other in memory.
 void interleave_rows(const std::uint8_t* const (&rows)[4], std::int64_t columns, std::uint8_t flip,
@@ -111,43 +106,92 @@ void interleave_rows(const std::uint8_t* const (&rows)[4], std::int64_t columns,
   }
 }
 
+// Four columns, whose steps of the depth are next to each other in memory, for four quads.
+void interleave_columns(const std::uint8_t* from, std::int64_t stride, std::uint32_t flips,
+                        std::uint8_t* to, std::int64_t width_bytes) {
+#if defined(__SSE2__)
+  const __m128i flip = _mm_set1_epi32(static_cast<int>(flips));
+  const auto load = [&](int i) {
+    const auto* column = reinterpret_cast<const __m128i*>(from + i * stride);
+    return _mm_xor_si128(_mm_loadu_si128(column), flip);
+  };
+  const __m128i c[4] = {load(0), load(1), load(2), load(3)};
+  const __m128i low[2] = {_mm_unpacklo_epi32(c[0], c[1]), _mm_unpacklo_epi32(c[2], c[3])};
+  const __m128i high[2] = {_mm_unpackhi_epi32(c[0], c[1]), _mm_unpackhi_epi32(c[2], c[3])};
+  const auto store = [&](int quad, __m128i words) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + quad * width_bytes), words);
+  };
+  store(0, _mm_unpacklo_epi64(low[0], low[1]));
+  store(1, _mm_unpackhi_epi64(low[0], low[1]));
+  store(2, _mm_unpacklo_epi64(high[0], high[1]));
+  store(3, _mm_unpackhi_epi64(high[0], high[1]));
+#else
+  for (int quad = 0; quad < 4; ++quad) {
+    for (int i = 0; i < 4; ++i) {
+      std::uint32_t word;
+      std::memcpy(&word, from + i * stride + 4 * quad, 4);
+      word ^= flips;
+      std::memcpy(to + quad * width_bytes + 4 * i, &word, 4);
+    }
+  }
+#endif
+}
+
+// Columns whose steps of the depth are next to each other in memory: the quads that are whole.
+// Returns the steps done.
+std::int64_t pack_by_columns(const Int8Source& source, const std::uint8_t* b, std::int64_t columns,
+                             std::int64_t width, std::uint32_t flips, std::uint8_t* to) {
+  const std::int64_t steps = source.depth / 4 * 4;
+  std::int64_t fast = 0;
+  for (; fast + 16 <= steps; fast += 16) {
+    for (std::int64_t j = 0; j + 4 <= columns; j += 4) {
+      interleave_columns(b + j * source.column_stride + fast, source.column_stride, flips,
+                         to + fast * width + 4 * j, width * 4);
+    }
+  }
+  for (std::int64_t j = 0; j < columns; ++j) {
+    for (std::int64_t k = j < columns / 4 * 4 ? fast : 0; k < steps; k += 4) {
+      std::uint32_t word;
+      std::memcpy(&word, b + j * source.column_stride + k, 4);
+      word ^= flips;
+      std::memcpy(to + k * width + 4 * j, &word, 4);
+    }
+  }
+  return steps;
+}
+
 void pack_panel(const Int8Source& source, std::int64_t column, std::int64_t columns,
                 std::int64_t width, std::uint8_t* to) {
   const auto* b = static_cast<const std::uint8_t*>(source.b) + column * source.column_stride;
   const std::uint8_t flip = source.b_signed ? 0 : 0x80;
-  for (std::int64_t tap = 0; tap < source.taps; ++tap) {
-    for (std::int64_t k = 0; k < source.depth; k += 4, to += width * 4) {
-      const std::int64_t rows = std::min<std::int64_t>(4, source.depth - k);
-      const std::uint8_t* from = b + tap * source.tap_stride + k * source.depth_stride;
-      if (rows < 4 || columns < width) std::memset(to, 0, width * 4);
-      if (rows == 4 && source.column_stride == 1) {
-        const std::int64_t step = source.depth_stride;
-        // Rows to come: their pages are not what the processor guesses.
-        for (int i = 16; i < 20; ++i) __builtin_prefetch(from + i * step);
-        interleave_rows({from, from + step, from + 2 * step, from + 3 * step}, columns, flip, to);
-        continue;
-      }
-      if (rows == 4 && source.depth_stride == 1) {
-        const std::uint32_t flips = flip * 0x01010101U;
-        for (std::int64_t j = 0; j < columns; ++j) {
-          std::uint32_t word;
-          std::memcpy(&word, from + j * source.column_stride, 4);
-          word ^= flips;
-          std::memcpy(to + 4 * j, &word, 4);
-        }
-        continue;
-      }
-      for (std::int64_t j = 0; j < columns; ++j) {
-        const std::uint8_t* element = from + j * source.column_stride;
-        for (std::int64_t i = 0; i < rows; ++i) {
-          to[4 * j + i] = element[i * source.depth_stride] ^ flip;
-        }
+  if (columns < width) std::memset(to, 0, quads_of(source.depth) * width * 4);
+  std::int64_t k = 0;
+  if (source.depth_stride == 1) {
+    k = pack_by_columns(source, b, columns, width, flip * 0x01010101U, to);
+  } else if (source.column_stride == 1) {
+    const std::int64_t step = source.depth_stride;
+    for (; k + 4 <= source.depth; k += 4) {
+      const std::uint8_t* from = b + k * step;
+      // Rows to come: their pages are not what the processor guesses.
+      for (int i = 16; i < 20; ++i) __builtin_prefetch(from + i * step);
+      interleave_rows({from, from + step, from + 2 * step, from + 3 * step}, columns, flip,
+                      to + k * width);
+    }
+  }
+  for (; k < source.depth; k += 4) {
+    const std::int64_t rows = std::min<std::int64_t>(4, source.depth - k);
+    std::uint8_t* quad = to + k * width;
+    if (rows < 4) std::memset(quad, 0, width * 4);
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const std::uint8_t* element = b + j * source.column_stride + k * source.depth_stride;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        quad[4 * j + i] = element[i * source.depth_stride] ^ flip;
       }
     }
   }
 }
 
-constexpr std::int64_t kRowBlock = 192;     // rows whose pointers are on the stack
+constexpr std::int64_t kRowBlock = 192;     // rows whose sums are on the stack
 constexpr std::int64_t kColumnBlock = 128;  // columns that are packed at a time
 
 // Rows of a signed A that are copied to the scratch at a time.
@@ -163,16 +207,13 @@ std::int64_t a_scratch_bytes(const Int8MatrixArgs& args) {
 // At most kRowBlock rows of an unsigned A by packed B.
 void run_packed(const Int8MatrixArgs& args, const std::byte* packed, Isa isa) {
   const Int8GemmTable& table = int8_gemm_table(isa);
-  const std::uint8_t* rows[kRowBlock];
   std::int32_t sums[kRowBlock];
-  for (std::int64_t row = 0; row < args.m; ++row) {
-    rows[row] = static_cast<const std::uint8_t*>(args.a) + row * args.a_stride;
-  }
   Int8GemmArgs block;
   block.rows = args.m;
   block.columns = args.n;
   block.depth = args.k;
-  block.a = rows;
+  block.a = static_cast<const std::uint8_t*>(args.a);
+  block.a_stride = args.a_stride;
   block.b = packed;
   block.c = args.c;
   block.c_stride = args.c_stride;
@@ -189,8 +230,7 @@ void run_rows(const Int8MatrixArgs& args, const std::byte* packed, std::byte* a_
   const std::int64_t step = args.a_signed ? shifted_rows(args) : kRowBlock;
   std::int32_t zeros[kRowBlock];
   for (std::int64_t row = 0; row < args.m; row += step) {
-    Int8MatrixArgs part =
-        int8_gemm_part(args, row, std::min(step, args.m - row), 0, args.n, isa);
+    Int8MatrixArgs part = int8_gemm_part(args, row, std::min(step, args.m - row), 0, args.n, isa);
     if (args.a_signed) {
       for (std::int64_t i = 0; i < part.m; ++i) {
         int8_shift_sign(static_cast<const std::byte*>(part.a) + i * args.a_stride,
@@ -227,21 +267,20 @@ const Int8GemmTable& int8_gemm_table(Isa isa) {
   return kGeneric;
 }
 
-std::int64_t int8_panel_offset(const Int8GemmTable& table, std::int64_t panel, std::int64_t taps,
-                               std::int64_t depth) {
-  return panel * (kHeaderBytes + padded_steps(taps, depth) * table.tile_columns * 4);
+std::int64_t int8_panel_offset(const Int8GemmTable& table, std::int64_t panel, std::int64_t depth) {
+  return panel * (kHeaderBytes + quads_of(depth) * table.tile_columns * 4);
 }
 
 std::int64_t int8_packed_bytes(const Int8GemmTable& table, std::int64_t columns,
-                               std::int64_t taps, std::int64_t depth) {
+                               std::int64_t depth) {
   const std::int64_t panels = (columns + table.tile_columns - 1) / table.tile_columns;
   const std::int64_t widths = (columns + table.lanes - 1) / table.lanes * table.lanes;
-  return (panels * kHeaderBytes + padded_steps(taps, depth) * widths * 4 + 63) / 64 * 64;
+  return (panels * kHeaderBytes + quads_of(depth) * widths * 4 + 63) / 64 * 64;
 }
 
 void int8_pack(const Int8GemmTable& table, const Int8Source& source, std::int64_t first,
                std::int64_t last, std::byte* packed) {
-  const std::int64_t steps = padded_steps(source.taps, source.depth);
+  const std::int64_t steps = quads_of(source.depth);
   for (std::int64_t panel = first; panel < last; ++panel) {
     const std::int64_t column = panel * table.tile_columns;
     const auto columns = std::min<std::int64_t>(table.tile_columns, source.columns - column);
@@ -270,7 +309,7 @@ void int8_shift_sign(const void* from, void* to, std::int64_t count) {
 std::size_t int8_gemm_scratch_bytes(const Int8MatrixArgs& args, Isa isa) {
   std::int64_t bytes = a_scratch_bytes(args);
   if (args.packed_b == nullptr) {
-    bytes += int8_packed_bytes(int8_gemm_table(isa), std::min(args.n, kColumnBlock), 1, args.k);
+    bytes += int8_packed_bytes(int8_gemm_table(isa), std::min(args.n, kColumnBlock), args.k);
   }
   return static_cast<std::size_t>(bytes);
 }
@@ -297,7 +336,7 @@ Int8MatrixArgs int8_gemm_part(const Int8MatrixArgs& args, std::int64_t row, std:
   part.a = static_cast<const std::byte*>(args.a) + row * args.a_stride;
   if (args.packed_b != nullptr) {
     const Int8GemmTable& table = int8_gemm_table(isa);
-    part.packed_b += int8_panel_offset(table, column / table.tile_columns, 1, args.k);
+    part.packed_b += int8_panel_offset(table, column / table.tile_columns, args.k);
   } else {
     const std::int64_t skip = column * (args.b_transposed ? args.b_stride : 1);
     part.b = static_cast<const std::byte*>(args.b) + skip;

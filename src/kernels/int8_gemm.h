@@ -10,7 +10,7 @@ namespace sardonyx::kernels {
 
 /// What an int8 product becomes. Pointers are those of the first row and column of the call.
 ///
-/// sum = sum over t, k of (a - a_zero) * (b - b_zero) + bias, exact in int32 (wrapping); then
+/// sum = sum over k of (a - a_zero) * (b - b_zero) + bias, exact in int32 (wrapping); then
 ///   S32  sum
 ///   U8, S8  saturate(round_half_to_even(float(sum) * scale) + y_zero), within [low, high]
 ///   F32  activation(float(sum) * scale * row_scale + float_bias)
@@ -33,33 +33,29 @@ struct Int8Epilogue {
   Activation activation;
 };
 
-/// One block of work, as IgemmArgs. A is unsigned: signed values are shifted by 128, and so is
-/// their zero point (int8_shift_sign).
+/// One block of work. A is unsigned: signed values are shifted by 128, and so is their zero point
+/// (int8_shift_sign).
 struct Int8GemmArgs {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::int64_t taps = 1;
   std::int64_t depth = 0;
-  const std::uint8_t* const* a = nullptr;  // taps x rows pointers, depth bytes behind each
-  std::int64_t a_tap_stride = 0;
-  std::int64_t a_offset = 0;                // bytes added to every pointer but a_padding
-  const std::uint8_t* a_padding = nullptr;  // a row of zero points, which no offset moves
-  const std::byte* b = nullptr;             // packed panels of these columns
+  const std::uint8_t* a = nullptr;  // [rows, depth]
+  std::int64_t a_stride = 0;
+  std::int64_t a_slack = 0;      // bytes behind A that may be read too: they have no effect
+  const std::byte* b = nullptr;  // packed panels of these columns
   void* c = nullptr;
   std::int64_t c_stride = 0;  // elements from row to row
   Int8Epilogue epilogue;
 };
 
-/// Where B comes from, as IgemmSource.
+/// Where B comes from.
 struct Int8Source {
   const void* b = nullptr;
   bool b_signed = true;
   std::int64_t columns = 0;
-  std::int64_t taps = 1;
   std::int64_t depth = 0;
   std::int64_t column_stride = 1;
   std::int64_t depth_stride = 0;
-  std::int64_t tap_stride = 0;
 };
 
 /// Exact integer matrix products for GEMM and convolution, for one instruction set.
@@ -67,7 +63,7 @@ struct Int8Source {
 /// Shapes   any counts from 0 on.
 /// Numbers  exact for all values of A and B, as long as the sum fits int32; it wraps otherwise.
 ///          AVX2 has an instruction that saturates: it is used for panels that cannot make it.
-/// Cost     rows * columns * taps * depth multiply-adds; no allocation; one thread.
+/// Cost     rows * columns * depth multiply-adds; no allocation; one thread.
 /// Errors   none.
 struct Int8GemmTable {
   Isa isa;
@@ -77,12 +73,12 @@ struct Int8GemmTable {
   void (*run)(const Int8GemmArgs& args);
   // Fills in a panel's header once its elements are there.
   void (*seal)(std::byte* panel, std::int64_t width, std::int64_t steps);
-  // sums[row] = sum over t, k of a.
+  // sums[row] = sum over k of a.
   void (*row_sums)(const Int8GemmArgs& args, std::int32_t* sums);
 };
 const Int8GemmTable& int8_gemm_table(Isa isa = active_isa());
 
-/// A panel: this header, then for each tap and four steps of the depth (the last ones zero padded)
+/// A panel: this header, then for each four steps of the depth (the last ones zero padded)
 /// `width` columns of four int8 elements. Unsigned elements are shifted by -128.
 struct alignas(16) Int8PanelHeader {
   std::int32_t column_sums[32] = {};
@@ -95,9 +91,8 @@ static_assert(sizeof(Int8PanelHeader) == 192);
 
 /// Bytes of packed B, and from its start to a panel.
 std::int64_t int8_packed_bytes(const Int8GemmTable& table, std::int64_t columns,
-                               std::int64_t taps, std::int64_t depth);
-std::int64_t int8_panel_offset(const Int8GemmTable& table, std::int64_t panel, std::int64_t taps,
                                std::int64_t depth);
+std::int64_t int8_panel_offset(const Int8GemmTable& table, std::int64_t panel, std::int64_t depth);
 
 /// Packs the panels [first, last) of B to `packed`, which is aligned to 64 bytes.
 void int8_pack(const Int8GemmTable& table, const Int8Source& source, std::int64_t first,

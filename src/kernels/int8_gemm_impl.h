@@ -51,22 +51,17 @@ struct Int8Kernel {
     }
     const std::byte* b = tile.panel + sizeof(Int8PanelHeader);
     const std::int64_t quads = args.depth / 4;
-    const auto rest = static_cast<unsigned>(args.depth % 4);
-    for (std::int64_t tap = 0; tap < args.taps; ++tap) {
-      const std::uint8_t* rows[kRows];
-      const std::uint8_t* const* a = args.a + tap * args.a_tap_stride + tile.row;
+    const std::uint8_t* rows[kRows];
 #pragma GCC unroll 16
-      for (int i = 0; i < kRows; ++i) {
-        rows[i] = a[i] == args.a_padding ? a[i] : a[i] + args.a_offset;
-      }
-      for (std::int64_t k = 0; k < quads; ++k, b += kInPanel * kLanes * 4) {
-        step(b, tile.panel_bytes, acc, [&](int i) {
-          std::uint32_t word;
-          __builtin_memcpy(&word, rows[i] + 4 * k, 4);
-          return word;
-        });
-      }
-      if (rest == 0) continue;
+    for (int i = 0; i < kRows; ++i) rows[i] = args.a + (tile.row + i) * args.a_stride;
+    for (std::int64_t k = 0; k < quads; ++k, b += kInPanel * kLanes * 4) {
+      step(b, tile.panel_bytes, acc, [&](int i) {
+        std::uint32_t word;
+        __builtin_memcpy(&word, rows[i] + 4 * k, 4);
+        return word;
+      });
+    }
+    if (const auto rest = static_cast<unsigned>(args.depth % 4); rest != 0) {
       step(b, tile.panel_bytes, acc, [&](int i) {
         std::uint32_t word = 0;
         for (unsigned r = 0; r < rest; ++r) {
@@ -74,7 +69,6 @@ struct Int8Kernel {
         }
         return word;
       });
-      b += kInPanel * kLanes * 4;
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
@@ -110,48 +104,91 @@ struct Int8Finish {
     return sum;
   }
 
-  static typename F32::Reg scaled(const Int8Epilogue& e, Ints sum, std::int64_t column,
-                                  std::int64_t n) {
-    const auto scale = e.scale_per_column ? F32::load_n(e.scale + column, n) : F32::set(*e.scale);
-    return F32::mul(I32::to_float(sum), scale);
-  }
+  // What the sums of some columns of a panel are turned into C with.
+  struct Columns {
+    typename F32::Reg scale;
+    typename F32::Reg low;
+    typename F32::Reg high;
+    typename F32::Reg bias;
+    Ints zero;
+    std::int64_t count;
+  };
 
-  static void store(const Int8GemmArgs& args, Ints sum, std::int64_t row, std::int64_t column,
-                    std::int64_t n) {
-    const Int8Epilogue& e = args.epilogue;
-    const std::int64_t at = row * args.c_stride + column;
-    if (e.output == Int8Output::S32) {
-      I32::store_n(static_cast<std::int32_t*>(args.c) + at, sum, n);
-      return;
-    }
-    typename F32::Reg x = scaled(e, sum, column, n);
-    if (e.output == Int8Output::F32) {
-      if (e.row_scale != nullptr) x = F32::mul(x, F32::set(e.row_scale[row]));
-      if (e.float_bias != nullptr) x = F32::add(x, F32::load_n(e.float_bias + column, n));
-      F32::store_n(static_cast<float*>(args.c) + at, x, n);
-      return;
-    }
+  static Columns columns_of(const Int8Epilogue& e, std::int64_t column, std::int64_t n) {
+    Columns c;
+    c.count = n;
+    if (e.output == Int8Output::S32) return c;
+    c.scale = e.scale_per_column ? F32::load_n(e.scale + column, n) : F32::set(*e.scale);
+    c.bias = e.float_bias != nullptr ? F32::load_n(e.float_bias + column, n) : F32::set(0);
     const bool is_signed = e.output == Int8Output::S8;
     const std::int32_t least = is_signed ? -128 : 0;
     const std::int32_t most = is_signed ? 127 : 255;
-    const auto low = static_cast<float>((e.low > least ? e.low : least) - e.y_zero);
-    const auto high = static_cast<float>((e.high < most ? e.high : most) - e.y_zero);
-    x = F32::min(F32::set(high), F32::max(F32::set(low), x));
-    I32::store_bytes(static_cast<std::uint8_t*>(args.c) + at,
-                     I32::add(I32::round(x), I32::set(e.y_zero)), n);
+    c.low = F32::set(static_cast<float>((e.low > least ? e.low : least) - e.y_zero));
+    c.high = F32::set(static_cast<float>((e.high < most ? e.high : most) - e.y_zero));
+    c.zero = I32::set(e.y_zero);
+    return c;
+  }
+
+  template <Int8Output kOutput>
+  static void store(const Int8GemmArgs& args, const Columns& c, Ints sum, std::int64_t row,
+                    std::int64_t column) {
+    const Int8Epilogue& e = args.epilogue;
+    const std::int64_t at = row * args.c_stride + column;
+    if constexpr (kOutput == Int8Output::S32) {
+      I32::store_n(static_cast<std::int32_t*>(args.c) + at, sum, c.count);
+      return;
+    }
+    typename F32::Reg x = F32::mul(I32::to_float(sum), c.scale);
+    if constexpr (kOutput == Int8Output::F32) {
+      if (e.row_scale != nullptr) x = F32::mul(x, F32::set(e.row_scale[row]));
+      if (e.float_bias != nullptr) x = F32::add(x, c.bias);
+      F32::store_n(static_cast<float*>(args.c) + at, x, c.count);
+      return;
+    }
+    x = F32::min(c.high, F32::max(c.low, x));
+    I32::store_bytes(static_cast<std::uint8_t*>(args.c) + at, I32::add(I32::round(x), c.zero),
+                     c.count);
+  }
+
+  // All rows of a vector of columns. What does not depend on the row is computed once.
+  template <Int8Output kOutput>
+  static void run_column(const Int8GemmArgs& args, const Int8Tile& tile, std::int64_t rows,
+                         std::int64_t width, std::int64_t lane, std::int64_t j,
+                         const Int8PanelHeader& header, const std::int32_t* sums) {
+    const Int8Epilogue& e = args.epilogue;
+    const std::int64_t column = tile.column + j;
+    const Columns c = columns_of(e, column, tile.columns - j);
+    if (e.a_zeros == nullptr && e.row_sums == nullptr) {
+      Ints offset = e.bias != nullptr ? I32::load_n(e.bias + column, c.count) : I32::set(0);
+      offset = I32::sub(offset, I32::mul(I32::set(e.a_zero), I32::load(header.column_sums + lane)));
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const Ints sum = I32::add(I32::load(sums + i * width + j), offset);
+        store<kOutput>(args, c, sum, tile.row + i, column);
+      }
+      return;
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const Ints sum = exact(e, header, I32::load(sums + i * width + j), tile.row + i, column, lane,
+                             c.count, args.depth);
+      store<kOutput>(args, c, sum, tile.row + i, column);
+    }
   }
 
   static void run(const Int8GemmArgs& args, const Int8Tile& tile, std::int64_t rows,
                   std::int64_t width, std::int64_t panel_width, const std::int32_t* sums) {
     const Int8Epilogue& e = args.epilogue;
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < tile.columns; j += I32::kLanes) {
-        const auto* header = reinterpret_cast<const Int8PanelHeader*>(
-            tile.panel + j / panel_width * tile.panel_bytes);
-        const std::int64_t n = tile.columns - j;
-        const Ints sum = exact(e, *header, I32::load(sums + i * width + j), tile.row + i,
-                               tile.column + j, j % panel_width, n, args.taps * args.depth);
-        store(args, sum, tile.row + i, tile.column + j, n);
+    for (std::int64_t j = 0; j < tile.columns; j += I32::kLanes) {
+      const auto& header = *reinterpret_cast<const Int8PanelHeader*>(
+          tile.panel + j / panel_width * tile.panel_bytes);
+      const std::int64_t lane = j % panel_width;
+      switch (e.output) {
+        case Int8Output::S32:
+          run_column<Int8Output::S32>(args, tile, rows, width, lane, j, header, sums);
+          break;
+        case Int8Output::F32:
+          run_column<Int8Output::F32>(args, tile, rows, width, lane, j, header, sums);
+          break;
+        default: run_column<Int8Output::U8>(args, tile, rows, width, lane, j, header, sums);
       }
     }
     if (e.output == Int8Output::F32 && e.activation.kind != ActivationKind::None) {
@@ -197,7 +234,7 @@ template <class S, class Safe, class Fast>
 void int8_run(const Int8GemmArgs& args) {
   constexpr std::int64_t kLanes = S::I32::kLanes;
   constexpr std::int64_t kColumns = 2 * kLanes;
-  const std::int64_t steps = args.taps * ((args.depth + 3) / 4);
+  const std::int64_t steps = (args.depth + 3) / 4;
   const std::int64_t bytes =
       static_cast<std::int64_t>(sizeof(Int8PanelHeader)) + steps * kColumns * 4;
   const std::byte* panel = args.b;
@@ -222,25 +259,47 @@ void int8_run(const Int8GemmArgs& args) {
   }
 }
 
-/// Column sums by the kernel itself: a row of ones under the panel.
-template <class S, class P>
-void int8_column_sums(std::byte* panel, std::int64_t width, std::int64_t steps) {
-  alignas(64) std::int32_t sums[kInt8TileFloats];
-  constexpr std::uint8_t kOnes[4] = {1, 1, 1, 1};
-  const std::uint8_t* ones = kOnes;
-  Int8GemmArgs args;
-  args.rows = 1;
-  args.taps = steps;
-  args.depth = 4;
-  args.a = &ones;
-  const Int8Tile tile = {0, 0, width, panel, 0};
-  auto* header = reinterpret_cast<Int8PanelHeader*>(panel);
-  if (width > S::I32::kLanes) {
-    Int8Kernel<P, 1, 2>::run(args, tile, sums);
-  } else {
-    Int8Kernel<P, 1, 1>::run(args, tile, sums);
+/// The part of a product from a row on.
+inline Int8GemmArgs int8_rows_from(const Int8GemmArgs& args, std::int64_t row) {
+  Int8GemmArgs part = args;
+  Int8Epilogue& e = part.epilogue;
+  const bool is_wide = e.output == Int8Output::S32 || e.output == Int8Output::F32;
+  part.rows -= row;
+  part.a += row * args.a_stride;
+  part.c = static_cast<std::byte*>(args.c) + row * args.c_stride * (is_wide ? 4 : 1);
+  if (e.a_zeros != nullptr) e.a_zeros += row;
+  if (e.row_sums != nullptr) e.row_sums += row;
+  if (e.row_scale != nullptr) e.row_scale += row;
+  return part;
+}
+
+/// Column sums by the product itself: ones times the panel.
+template <class P, int kVectors>
+void int8_sum_columns(const std::byte* b, std::int64_t steps, std::int32_t* sums) {
+  const auto ones = P::load_a(0x01010101U);
+  typename P::Sum acc[kVectors];
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) acc[v] = P::zero();
+  for (std::int64_t k = 0; k < steps; ++k, b += kVectors * P::kLanes * 4) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      acc[v] = P::dot(acc[v], ones, P::load_b(b + v * P::kLanes * 4));
+    }
   }
-  for (std::int64_t j = 0; j < width; ++j) header->column_sums[j] = sums[j];
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) P::store(sums + v * P::kLanes, acc[v]);
+}
+
+/// Sets the column sums of a panel.
+template <class P>
+void int8_column_sums(std::byte* panel, std::int64_t width, std::int64_t steps) {
+  auto* header = reinterpret_cast<Int8PanelHeader*>(panel);
+  const std::byte* b = panel + sizeof(Int8PanelHeader);
+  if (width > P::kLanes) {
+    int8_sum_columns<P, 2>(b, steps, header->column_sums);
+  } else {
+    int8_sum_columns<P, 1>(b, steps, header->column_sums);
+  }
 }
 
 }  // namespace sardonyx::kernels

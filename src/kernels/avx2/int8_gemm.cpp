@@ -1,6 +1,5 @@
-#include "kernels/int8_gemm_impl.h"
-
 #include "kernels/avx2/simd.h"
+#include "kernels/int8_gemm_impl.h"
 
 namespace sardonyx::kernels::avx2 {
 
@@ -62,7 +61,7 @@ struct Wide : Common {
 };
 
 void seal(std::byte* panel, std::int64_t width, std::int64_t steps) {
-  int8_column_sums<Simd, Wide>(panel, width, steps);
+  int8_column_sums<Wide>(panel, width, steps);
   const std::byte* b = panel + sizeof(Int8PanelHeader);
   __m256i most = _mm256_setzero_si256();
   for (std::int64_t i = 0; i < steps * width * 4; i += 32) {
@@ -89,13 +88,7 @@ std::int32_t sum_bytes(const std::uint8_t* a, std::int64_t count) {
 
 void row_sums(const Int8GemmArgs& args, std::int32_t* sums) {
   for (std::int64_t row = 0; row < args.rows; ++row) {
-    std::uint32_t sum = 0;
-    for (std::int64_t tap = 0; tap < args.taps; ++tap) {
-      const std::uint8_t* a = args.a[tap * args.a_tap_stride + row];
-      if (a != args.a_padding) a += args.a_offset;
-      sum += static_cast<std::uint32_t>(sum_bytes(a, args.depth));
-    }
-    sums[row] = static_cast<std::int32_t>(sum);
+    sums[row] = sum_bytes(args.a + row * args.a_stride, args.depth);
   }
 }
 

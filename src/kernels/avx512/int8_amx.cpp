@@ -32,26 +32,15 @@ void release_tiles() { __asm__ volatile("tilerelease" ::: "memory"); }
 // The tile instructions' statements do not say that they touch memory.
 void memory_barrier() { __asm__ volatile("" ::: "memory"); }
 
-/// Rows of A, tap after tap, each padded to four bytes and the whole to 64; missing rows are zero.
-void pack_rows(const Int8GemmArgs& args, std::int64_t row, std::int64_t rows, std::int64_t tiles,
-               std::int64_t stride, std::uint8_t* to) {
-  const std::int64_t padded = (args.depth + 3) / 4 * 4;
-  for (std::int64_t i = 0; i < tiles * 16; ++i, to += stride) {
-    if (i >= rows) {
-      __builtin_memset(to, 0, stride);
-      continue;
-    }
-    for (std::int64_t k = args.taps * padded; k < stride; ++k) to[k] = 0;
-    for (std::int64_t tap = 0; tap < args.taps; ++tap) {
-      const std::uint8_t* from = args.a[tap * args.a_tap_stride + row + i];
-      if (from != args.a_padding) from += args.a_offset;
-      std::uint8_t* out = to + tap * padded;
-      for (std::int64_t k = 0; k < args.depth; k += 64) {
-        const std::int64_t n = args.depth - k;
-        const __mmask64 mask = n >= 64 ? ~0ULL : (1ULL << n) - 1;
-        _mm512_mask_storeu_epi8(out + k, mask, _mm512_maskz_loadu_epi8(mask, from + k));
-      }
-      for (std::int64_t k = args.depth; k < padded; ++k) out[k] = 0;
+/// Rows [row, row + rows) of A, each padded to `stride` bytes.
+void copy_rows(const Int8GemmArgs& args, std::int64_t row, std::int64_t rows, std::int64_t stride,
+               std::uint8_t* to) {
+  for (std::int64_t i = 0; i < rows; ++i, to += stride) {
+    const std::uint8_t* from = args.a + (row + i) * args.a_stride;
+    for (std::int64_t k = 0; k < args.depth; k += kStepBytes) {
+      const std::int64_t n = args.depth - k;
+      const __mmask64 mask = n >= kStepBytes ? ~0ULL : (1ULL << n) - 1;
+      _mm512_storeu_si512(to + k, _mm512_maskz_loadu_epi8(mask, from + k));
     }
   }
   memory_barrier();
@@ -96,17 +85,12 @@ void multiply(const std::uint8_t* a, std::int64_t a_stride, const std::byte* b, 
   memory_barrier();
 }
 
-std::int64_t panel_bytes(const Int8GemmArgs& args) {
-  const std::int64_t quads = args.taps * ((args.depth + 3) / 4);
-  return static_cast<std::int64_t>(sizeof(Int8PanelHeader)) + quads * 128;
-}
-
-/// At most 32 rows of A, in tiles of 16 that are there in full, under the panel of a column.
+/// At most 32 rows of A, in tiles of 16 that may be read in full, under the panel of a column.
 void run_tile(const Int8GemmArgs& args, std::int64_t row, std::int64_t rows, std::int64_t column,
               const std::uint8_t* a, std::int64_t a_stride) {
   alignas(64) std::int32_t sums[32 * 32];
-  const std::int64_t quads = args.taps * ((args.depth + 3) / 4);
-  const std::int64_t bytes = panel_bytes(args);
+  const std::int64_t quads = (args.depth + 3) / 4;
+  const std::int64_t bytes = static_cast<std::int64_t>(sizeof(Int8PanelHeader)) + quads * 128;
   const std::byte* panel = args.b + column / 32 * bytes;
   const std::byte* b = panel + sizeof(Int8PanelHeader);
   const std::int64_t left = args.columns - column;
@@ -122,62 +106,47 @@ void run_tile(const Int8GemmArgs& args, std::int64_t row, std::int64_t rows, std
   Int8Finish<Simd>::run(args, tile, rows, width, width, sums);
 }
 
-/// Rows [row, args.rows) by way of a copy of up to 32 of them.
-void run_copied(const Int8GemmArgs& args, std::int64_t row, std::int64_t stride) {
-  alignas(64) std::uint8_t buffer[kBufferBytes];
-  const std::int64_t most = stride * 32 > kBufferBytes ? 16 : 32;
-  for (; row < args.rows; row += most) {
-    const std::int64_t rows = args.rows - row < most ? args.rows - row : most;
-    pack_rows(args, row, rows, rows > 16 ? 2 : 1, stride, buffer);
-    for (std::int64_t column = 0; column < args.columns; column += 32) {
-      run_tile(args, row, rows, column, buffer, stride);
-    }
-  }
-}
-
-/// Whole tiles of a dense A, read where they are: a panel stays in the first cache under a group of
-/// rows that stays in the second.
-void run_dense(const Int8GemmArgs& args, std::int64_t rows, std::int64_t a_stride) {
-  const std::int64_t group = (1 + 256 * 1024 / (args.depth * 32)) * 32;
-  for (std::int64_t first = 0; first < rows; first += group) {
-    const std::int64_t last = first + group < rows ? first + group : rows;
-    for (std::int64_t column = 0; column < args.columns; column += 32) {
-      for (std::int64_t row = first; row < last; row += 32) {
-        run_tile(args, row, last - row < 32 ? 16 : 32, column, args.a[row] + args.a_offset,
-                 a_stride);
-      }
-    }
-  }
-}
-
-/// The distance of rows that lie evenly in memory and fill whole tiles; 0 if they do not.
-std::int64_t dense_stride(const Int8GemmArgs& args) {
-  if (args.taps != 1 || args.depth % kStepBytes != 0) return 0;
-  const std::int64_t stride = args.a[1] - args.a[0];
-  for (std::int64_t row = 0; row < args.rows; ++row) {
-    if (args.a[row] == args.a_padding || args.a[row] - args.a[0] != row * stride) return 0;
-  }
-  return stride;
+/// The first rows whose tiles can be read where they are: tiles reach beyond the depth to whole
+/// steps, and the last one beyond the rows.
+std::int64_t rows_in_place(const Int8GemmArgs& args, std::int64_t row_bytes) {
+  const std::int64_t readable = (args.rows - 1) * args.a_stride + args.depth + args.a_slack;
+  const std::int64_t reach = 15 * args.a_stride + row_bytes;
+  if (reach > readable) return 0;
+  const std::int64_t rows = ((readable - reach) / (16 * args.a_stride) + 1) * 16;
+  return rows < args.rows ? rows : args.rows;
 }
 
 }  // namespace
 
-bool int8_amx_run(const Int8GemmArgs& args) {
-  const std::int64_t bytes = args.taps * ((args.depth + 3) / 4 * 4);
-  const std::int64_t stride = (bytes + kStepBytes - 1) / kStepBytes * kStepBytes;
-  if (args.rows < 12 || args.columns == 0) return false;
-  if (stride == 0 || stride * 16 > kBufferBytes) return false;
-  if (!amx_int8_usable()) return false;
+std::int64_t int8_amx_run(const Int8GemmArgs& args) {
+  alignas(64) std::uint8_t buffer[kBufferBytes];
+  const std::int64_t stride = (args.depth + kStepBytes - 1) / kStepBytes * kStepBytes;
+  if (args.rows < 12 || args.columns == 0 || args.depth == 0 || !amx_int8_usable()) return 0;
+  const std::int64_t in_place = rows_in_place(args, stride);
+  // The rows after them by way of a copy, as far as there is room for tiles.
+  const std::int64_t room = kBufferBytes / stride >= 32 ? 32 : kBufferBytes / stride / 16 * 16;
+  const std::int64_t rest = args.rows - in_place;
+  const std::int64_t copied = rest < room ? rest : room;
+  if (in_place + copied == 0) return 0;
+  copy_rows(args, in_place, copied, stride, buffer);
   const TileConfig config;
   load_config(config);
-  std::int64_t row = 0;
-  if (const std::int64_t a_stride = dense_stride(args); a_stride > 0) {
-    row = args.rows / 16 * 16;
-    run_dense(args, row, a_stride);
+  // A panel stays in the first cache under a group of rows that stays in the second.
+  const std::int64_t group = (1 + 256 * 1024 / (args.depth * 32)) * 32;
+  for (std::int64_t first = 0; first == 0 || first < in_place; first += group) {
+    const std::int64_t last = first + group < in_place ? first + group : in_place;
+    for (std::int64_t column = 0; column < args.columns; column += 32) {
+      for (std::int64_t row = first; row < last; row += 32) {
+        const std::int64_t rows = last - row < 32 ? last - row : 32;
+        run_tile(args, row, rows, column, args.a + row * args.a_stride, args.a_stride);
+      }
+      if (last == in_place && copied > 0) {
+        run_tile(args, in_place, copied, column, buffer, stride);
+      }
+    }
   }
-  run_copied(args, row, stride);
   release_tiles();
-  return true;
+  return in_place + copied;
 }
 
 }  // namespace sardonyx::kernels::avx512

@@ -4,8 +4,8 @@
 
 namespace sardonyx::kernels::avx512 {
 
-/// The int8 product by AMX tiles, from the panels that the AVX512 kernel takes.
-/// False, and nothing done, if this processor or these sizes are not for it.
-bool int8_amx_run(const Int8GemmArgs& args);
+/// The int8 product by AMX tiles, from the panels that the AVX512 kernel takes. Returns how many of
+/// the first rows are done: none if this processor or these sizes are not for it.
+std::int64_t int8_amx_run(const Int8GemmArgs& args);
 
 }  // namespace sardonyx::kernels::avx512

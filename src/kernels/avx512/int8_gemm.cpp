@@ -1,7 +1,6 @@
-#include "kernels/int8_gemm_impl.h"
-
 #include "kernels/avx512/int8_amx.h"
 #include "kernels/avx512/simd.h"
+#include "kernels/int8_gemm_impl.h"
 
 namespace sardonyx::kernels::avx512 {
 
@@ -29,28 +28,27 @@ struct Vnni {
 };
 
 void seal(std::byte* panel, std::int64_t width, std::int64_t steps) {
-  int8_column_sums<Simd, Vnni>(panel, width, steps);
+  int8_column_sums<Vnni>(panel, width, steps);
 }
 
 void row_sums(const Int8GemmArgs& args, std::int32_t* sums) {
   for (std::int64_t row = 0; row < args.rows; ++row) {
+    const std::uint8_t* a = args.a + row * args.a_stride;
     __m512i sum = _mm512_setzero_si512();
-    for (std::int64_t tap = 0; tap < args.taps; ++tap) {
-      const std::uint8_t* a = args.a[tap * args.a_tap_stride + row];
-      if (a != args.a_padding) a += args.a_offset;
-      for (std::int64_t k = 0; k < args.depth; k += 64) {
-        const std::int64_t n = args.depth - k;
-        const __mmask64 mask = n >= 64 ? ~0ULL : (1ULL << n) - 1;
-        const __m512i bytes = _mm512_maskz_loadu_epi8(mask, a + k);
-        sum = _mm512_dpbusd_epi32(sum, bytes, _mm512_set1_epi8(1));
-      }
+    for (std::int64_t k = 0; k < args.depth; k += 64) {
+      const std::int64_t n = args.depth - k;
+      const __mmask64 mask = n >= 64 ? ~0ULL : (1ULL << n) - 1;
+      const __m512i bytes = _mm512_maskz_loadu_epi8(mask, a + k);
+      sum = _mm512_dpbusd_epi32(sum, bytes, _mm512_set1_epi8(1));
     }
     sums[row] = _mm512_reduce_add_epi32(sum);
   }
 }
 
 void run(const Int8GemmArgs& args) {
-  if (!int8_amx_run(args)) int8_run<Simd, Vnni, Vnni>(args);
+  const std::int64_t done = int8_amx_run(args);
+  if (done == 0) return int8_run<Simd, Vnni, Vnni>(args);
+  if (done < args.rows) int8_run<Simd, Vnni, Vnni>(int8_rows_from(args, done));
 }
 
 }  // namespace

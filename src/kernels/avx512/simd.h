@@ -107,7 +107,12 @@ struct I32 {
   }
   // The low bytes of the first n.
   static void store_bytes(void* p, Reg r, std::int64_t n) {
-    _mm512_mask_cvtepi32_storeu_epi8(p, F32::first(n), r);
+    const __m128i bytes = _mm512_cvtepi32_epi8(r);
+    if (n >= 16) {
+      _mm_storeu_si128(static_cast<__m128i*>(p), bytes);
+    } else {
+      _mm_mask_storeu_epi8(p, F32::first(n), bytes);
+    }
   }
 };
 
