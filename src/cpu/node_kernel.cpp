@@ -7,6 +7,7 @@
 #include "exec/executor.h"
 #include "ops/eval_context.h"
 #include "ops/infer_context.h"
+#include "ops/prepared.h"
 
 namespace sardonyx {
 
@@ -80,7 +81,8 @@ class KernelEvalContext final : public EvalContext {
 
 class EvaluateKernel final : public NodeKernel {
  public:
-  explicit EvaluateKernel(const KernelRequest& request) : NodeKernel(request) {}
+  explicit EvaluateKernel(const KernelRequest& request)
+      : NodeKernel(request), prepared_(prepare_evaluation(node())) {}
 
   Status run(KernelContext& context) const override {
     constexpr std::size_t kFew = 8;
@@ -107,7 +109,7 @@ class EvaluateKernel final : public NodeKernel {
     const std::span<const Datum* const> inputs(
         const_cast<const Datum* const*>(context.inputs.data()), context.inputs.size());
     KernelEvalContext eval(node(), schema(), {inputs, types, results}, context);
-    SDX_TRY(schema().evaluate(eval));
+    SDX_TRY(prepared_ != nullptr ? prepared_->evaluate(eval) : schema().evaluate(eval));
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (context.has_output(i)) SDX_TRY(store(results[i], *context.outputs[i]));
     }
@@ -146,6 +148,8 @@ class EvaluateKernel final : public NodeKernel {
     }
     return {};
   }
+
+  std::unique_ptr<const PreparedEvaluation> prepared_;
 };
 
 }  // namespace

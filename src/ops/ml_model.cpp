@@ -7,6 +7,7 @@
 #include "ops/families.h"
 #include "ops/infer_context.h"
 #include "ops/ml_score.h"
+#include "ops/prepared.h"
 #include "ops/tree_ensemble.h"
 
 namespace sardonyx {
@@ -34,8 +35,8 @@ struct Labels {
 };
 
 Labels labels_of(const Attributes& attributes) {
-  const char* ints = attributes.has("classlabels_int64s") ? "classlabels_int64s"
-                                                          : "classlabels_ints";
+  const char* ints =
+      attributes.has("classlabels_int64s") ? "classlabels_int64s" : "classlabels_ints";
   return {attributes.get_strings("classlabels_strings"), attributes.get_ints(ints)};
 }
 
@@ -48,8 +49,7 @@ Dim row_count(const Shape* input) {
 Status infer_classifier(InferContext& context) {
   const Labels labels = labels_of(context.attributes());
   if (labels.size() == 0) return context.error("the class labels are missing");
-  SDX_TRY(post_transform(context.attributes().get_string("post_transform", "NONE"))
-              .take_status());
+  SDX_TRY(post_transform(context.attributes().get_string("post_transform", "NONE")).take_status());
   context.set_dtype(0, labels.are_strings() ? DType::String : DType::Int64);
   const Dim rows = row_count(context.shape(0));
   context.set_shape(0, {rows});
@@ -95,8 +95,7 @@ class Predictions {
 };
 
 std::size_t largest(std::span<const double> scores) {
-  return static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) -
-                                  scores.begin());
+  return static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }
 
 /// The first `rows * features` elements as doubles.
@@ -144,8 +143,7 @@ Result<TreeClassifier> tree_classifier(const Attributes& attributes) {
     }
   }
   SDX_ASSIGN(classifier.base, base_values(attributes));
-  SDX_ASSIGN(classifier.transform,
-             post_transform(attributes.get_string("post_transform", "NONE")));
+  SDX_ASSIGN(classifier.transform, post_transform(attributes.get_string("post_transform", "NONE")));
   return classifier;
 }
 
@@ -185,33 +183,48 @@ std::size_t decide(const TreeClassifier& classifier, const TreeEnsemble::Totals&
   if (classifier.base.size() == scores.size()) {
     for (std::size_t i = 0; i < scores.size(); ++i) scores[i] += classifier.base[i];
   }
-  const std::size_t label =
-      classifier.base.empty() ? largest_voted(totals) : largest(scores);
+  const std::size_t label = classifier.base.empty() ? largest_voted(totals) : largest(scores);
   transform_scores(classifier.transform, scores);
   return label;
 }
 
-Status evaluate_tree_classifier(EvalContext& context) {
-  const Attributes& attributes = context.attributes();
-  SDX_ASSIGN(const TreeClassifier classifier, tree_classifier(attributes));
-  SDX_ASSIGN(const TreeEnsemble trees,
-             TreeEnsemble::from_ids(attributes, "class",
-                                    static_cast<std::int64_t>(classifier.classes)));
-  const Table table = table_of(context.tensor(0));
-  SDX_TRY(check_features(context, trees, table));
-  SDX_ASSIGN(const Tensor x, as_doubles(context.tensor(0)));
-  Predictions predictions(context, table.rows);
-  TreeEnsemble::Totals totals;
-  std::vector<double> scores;
-  const auto width = static_cast<std::size_t>(table.features);
-  std::size_t outputs = classifier.classes;
-  for (std::size_t row = 0; row < static_cast<std::size_t>(table.rows); ++row) {
-    trees.evaluate(x.values<double>().subspan(row * width, width), totals);
-    const std::size_t label = decide(classifier, totals, scores);
-    predictions.add(label, scores);
-    outputs = scores.size();
+class PreparedTreeClassifier final : public PreparedEvaluation {
+ public:
+  static Result<PreparedTreeClassifier> of(const Attributes& attributes) {
+    PreparedTreeClassifier prepared;
+    SDX_ASSIGN(prepared.classifier_, tree_classifier(attributes));
+    SDX_ASSIGN(prepared.trees_,
+               TreeEnsemble::from_ids(attributes, "class",
+                                      static_cast<std::int64_t>(prepared.classifier_.classes)));
+    return prepared;
   }
-  return predictions.write(outputs);
+
+  Status evaluate(EvalContext& context) const override {
+    const Table table = table_of(context.tensor(0));
+    SDX_TRY(check_features(context, trees_, table));
+    SDX_ASSIGN(const Tensor x, as_doubles(context.tensor(0)));
+    Predictions predictions(context, table.rows);
+    TreeEnsemble::Totals totals;
+    std::vector<double> scores;
+    const auto width = static_cast<std::size_t>(table.features);
+    std::size_t outputs = classifier_.classes;
+    for (std::size_t row = 0; row < static_cast<std::size_t>(table.rows); ++row) {
+      trees_.evaluate(x.values<double>().subspan(row * width, width), totals);
+      const std::size_t label = decide(classifier_, totals, scores);
+      predictions.add(label, scores);
+      outputs = scores.size();
+    }
+    return predictions.write(outputs);
+  }
+
+ private:
+  TreeClassifier classifier_;
+  TreeEnsemble trees_;
+};
+
+Status evaluate_tree_classifier(EvalContext& context) {
+  SDX_ASSIGN(const auto prepared, PreparedTreeClassifier::of(context.attributes()));
+  return prepared.evaluate(context);
 }
 
 Result<TreeEnsemble::Aggregate> aggregate_of(const std::string& name) {
@@ -219,8 +232,8 @@ Result<TreeEnsemble::Aggregate> aggregate_of(const std::string& name) {
   if (name == "AVERAGE") return TreeEnsemble::Aggregate::Average;
   if (name == "MIN") return TreeEnsemble::Aggregate::Min;
   if (name == "MAX") return TreeEnsemble::Aggregate::Max;
-  return failure(Code::InvalidModel,
-                 "aggregate_function '{}' is none of SUM, AVERAGE, MIN, MAX", name);
+  return failure(Code::InvalidModel, "aggregate_function '{}' is none of SUM, AVERAGE, MIN, MAX",
+                 name);
 }
 
 Status infer_targets(InferContext& context, const char* name) {
@@ -243,8 +256,7 @@ Status run_regressor(EvalContext& context, const TreeEnsemble& trees, PostTransf
   SDX_ASSIGN(Tensor * y, context.allocate(0));
   if (y == nullptr) return {};
   if (!base.empty() && base.size() != static_cast<std::size_t>(trees.outputs())) {
-    return context.error("base_values has {} elements, expected {}", base.size(),
-                         trees.outputs());
+    return context.error("base_values has {} elements, expected {}", base.size(), trees.outputs());
   }
   TreeEnsemble::Totals totals;
   const auto width = static_cast<std::size_t>(table.features);
@@ -260,33 +272,60 @@ Status run_regressor(EvalContext& context, const TreeEnsemble& trees, PostTransf
   return {};
 }
 
+/// TreeEnsembleRegressor and TreeEnsemble.
+class PreparedRegressor final : public PreparedEvaluation {
+ public:
+  static Result<PreparedRegressor> of_ids(const Attributes& attributes) {
+    PreparedRegressor prepared;
+    SDX_ASSIGN(prepared.trees_,
+               TreeEnsemble::from_ids(attributes, "target", attributes.get_int("n_targets", 1)));
+    SDX_ASSIGN(prepared.trees_.aggregate,
+               aggregate_of(attributes.get_string("aggregate_function", "SUM")));
+    SDX_ASSIGN(prepared.transform_,
+               post_transform(attributes.get_string("post_transform", "NONE")));
+    SDX_ASSIGN(prepared.base_, base_values(attributes));
+    return prepared;
+  }
+
+  static Result<PreparedRegressor> of_positions(const Attributes& attributes) {
+    using Aggregate = TreeEnsemble::Aggregate;
+    constexpr std::array kAggregates = {Aggregate::Average, Aggregate::Sum, Aggregate::Min,
+                                        Aggregate::Max};
+    constexpr std::array kTransforms = {PostTransform::None, PostTransform::Softmax,
+                                        PostTransform::Logistic, PostTransform::SoftmaxZero,
+                                        PostTransform::Probit};
+    const std::int64_t aggregate = attributes.get_int("aggregate_function", 1);
+    const std::int64_t transform = attributes.get_int("post_transform", 0);
+    if (aggregate < 0 || aggregate > 3 || transform < 0 || transform > 4) {
+      return failure(Code::InvalidModel,
+                     "aggregate_function {} and post_transform {} are not known", aggregate,
+                     transform);
+    }
+    PreparedRegressor prepared;
+    SDX_ASSIGN(prepared.trees_, TreeEnsemble::from_positions(attributes));
+    prepared.trees_.aggregate = kAggregates[static_cast<std::size_t>(aggregate)];
+    prepared.transform_ = kTransforms[static_cast<std::size_t>(transform)];
+    return prepared;
+  }
+
+  Status evaluate(EvalContext& context) const override {
+    return run_regressor(context, trees_, transform_, base_);
+  }
+
+ private:
+  TreeEnsemble trees_;
+  PostTransform transform_ = PostTransform::None;
+  std::vector<double> base_;
+};
+
 Status evaluate_tree_regressor(EvalContext& context) {
-  const Attributes& attributes = context.attributes();
-  SDX_ASSIGN(TreeEnsemble trees,
-             TreeEnsemble::from_ids(attributes, "target", attributes.get_int("n_targets", 1)));
-  SDX_ASSIGN(trees.aggregate, aggregate_of(attributes.get_string("aggregate_function", "SUM")));
-  SDX_ASSIGN(const PostTransform transform,
-             post_transform(attributes.get_string("post_transform", "NONE")));
-  SDX_ASSIGN(const auto base, base_values(attributes));
-  return run_regressor(context, trees, transform, base);
+  SDX_ASSIGN(const auto prepared, PreparedRegressor::of_ids(context.attributes()));
+  return prepared.evaluate(context);
 }
 
 Status evaluate_tree_ensemble(EvalContext& context) {
-  using Aggregate = TreeEnsemble::Aggregate;
-  constexpr std::array kAggregates = {Aggregate::Average, Aggregate::Sum, Aggregate::Min,
-                                      Aggregate::Max};
-  constexpr std::array kTransforms = {PostTransform::None, PostTransform::Softmax,
-                                      PostTransform::Logistic, PostTransform::SoftmaxZero,
-                                      PostTransform::Probit};
-  const std::int64_t aggregate = context.attributes().get_int("aggregate_function", 1);
-  const std::int64_t transform = context.attributes().get_int("post_transform", 0);
-  if (aggregate < 0 || aggregate > 3 || transform < 0 || transform > 4) {
-    return context.error("aggregate_function {} and post_transform {} are not known", aggregate,
-                         transform);
-  }
-  SDX_ASSIGN(TreeEnsemble trees, TreeEnsemble::from_positions(context.attributes()));
-  trees.aggregate = kAggregates[static_cast<std::size_t>(aggregate)];
-  return run_regressor(context, trees, kTransforms[static_cast<std::size_t>(transform)], {});
+  SDX_ASSIGN(const auto prepared, PreparedRegressor::of_positions(context.attributes()));
+  return prepared.evaluate(context);
 }
 
 /// weights [outputs, features] times a row, plus the intercepts.
@@ -361,9 +400,9 @@ Status evaluate_linear_classifier(EvalContext& context) {
         scores.size() == 1 ? static_cast<std::size_t>(scores[0] > 0.0) : largest(scores);
     row_scores = scores;
     if (is_single) {
-      row_scores = two_scores(transform, scores[0],
-                              transform == PostTransform::Logistic ? SecondClass::Opposite
-                                                                   : SecondClass::Complement);
+      row_scores = two_scores(
+          transform, scores[0],
+          transform == PostTransform::Logistic ? SecondClass::Opposite : SecondClass::Complement);
     } else {
       transform_scores(transform, row_scores);
     }
@@ -373,68 +412,119 @@ Status evaluate_linear_classifier(EvalContext& context) {
   return predictions.write(outputs);
 }
 
-constexpr DTypeSet kNumbers =
-    set_of(DType::Float32, DType::Float64, DType::Int32, DType::Int64);
+constexpr DTypeSet kNumbers = set_of(DType::Float32, DType::Float64, DType::Int32, DType::Int64);
 
 constexpr OpSchema kRows[] = {
-    {"ai.onnx.ml", "LinearClassifier", 1, {"T>XF", kNumbers},
+    {"ai.onnx.ml",
+     "LinearClassifier",
+     1,
+     {"T>XF", kNumbers},
      "classlabels_ints:is classlabels_strings:ss coefficients:fs! intercepts:fs multi_class:i "
      "post_transform:s",
-     infer_classifier, evaluate_linear_classifier},
-    {"ai.onnx.ml", "LinearRegressor", 1, {"T>F", kNumbers},
-     "coefficients:fs intercepts:fs post_transform:s targets:i", infer_linear_regressor,
+     infer_classifier,
+     evaluate_linear_classifier},
+    {"ai.onnx.ml",
+     "LinearRegressor",
+     1,
+     {"T>F", kNumbers},
+     "coefficients:fs intercepts:fs post_transform:s targets:i",
+     infer_linear_regressor,
      evaluate_linear_regressor},
-    {"ai.onnx.ml", "TreeEnsembleClassifier", 1, {"T>XF", kNumbers},
+    {"ai.onnx.ml",
+     "TreeEnsembleClassifier",
+     1,
+     {"T>XF", kNumbers},
      "base_values:fs class_ids:is class_nodeids:is class_treeids:is class_weights:fs "
      "classlabels_int64s:is classlabels_strings:ss nodes_falsenodeids:is nodes_featureids:is "
      "nodes_hitrates:fs nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is "
      "nodes_treeids:is nodes_truenodeids:is nodes_values:fs post_transform:s",
-     infer_classifier, evaluate_tree_classifier},
-    {"ai.onnx.ml", "TreeEnsembleClassifier", 3, {"T>XF", kNumbers},
+     infer_classifier,
+     evaluate_tree_classifier},
+    {"ai.onnx.ml",
+     "TreeEnsembleClassifier",
+     3,
+     {"T>XF", kNumbers},
      "base_values:fs base_values_as_tensor:t class_ids:is class_nodeids:is class_treeids:is "
      "class_weights:fs class_weights_as_tensor:t classlabels_int64s:is classlabels_strings:ss "
      "nodes_falsenodeids:is nodes_featureids:is nodes_hitrates:fs nodes_hitrates_as_tensor:t "
      "nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is nodes_treeids:is "
      "nodes_truenodeids:is nodes_values:fs nodes_values_as_tensor:t post_transform:s",
-     infer_classifier, evaluate_tree_classifier},
-    {"ai.onnx.ml", "TreeEnsembleClassifier", 5, {"T>XF", kNumbers},
+     infer_classifier,
+     evaluate_tree_classifier},
+    {"ai.onnx.ml",
+     "TreeEnsembleClassifier",
+     5,
+     {"T>XF", kNumbers},
      "base_values:fs base_values_as_tensor:t class_ids:is class_nodeids:is class_treeids:is "
      "class_weights:fs class_weights_as_tensor:t classlabels_int64s:is classlabels_strings:ss "
      "nodes_falsenodeids:is nodes_featureids:is nodes_hitrates:fs nodes_hitrates_as_tensor:t "
      "nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is nodes_treeids:is "
      "nodes_truenodeids:is nodes_values:fs nodes_values_as_tensor:t post_transform:s",
-     infer_classifier, evaluate_tree_classifier, kDeprecated},
-    {"ai.onnx.ml", "TreeEnsembleRegressor", 1, {"T>F", kNumbers},
+     infer_classifier,
+     evaluate_tree_classifier,
+     kDeprecated},
+    {"ai.onnx.ml",
+     "TreeEnsembleRegressor",
+     1,
+     {"T>F", kNumbers},
      "aggregate_function:s base_values:fs n_targets:i nodes_falsenodeids:is nodes_featureids:is "
      "nodes_hitrates:fs nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is "
      "nodes_treeids:is nodes_truenodeids:is nodes_values:fs post_transform:s target_ids:is "
      "target_nodeids:is target_treeids:is target_weights:fs",
-     infer_tree_regressor, evaluate_tree_regressor},
-    {"ai.onnx.ml", "TreeEnsembleRegressor", 3, {"T>F", kNumbers},
+     infer_tree_regressor,
+     evaluate_tree_regressor},
+    {"ai.onnx.ml",
+     "TreeEnsembleRegressor",
+     3,
+     {"T>F", kNumbers},
      "aggregate_function:s base_values:fs base_values_as_tensor:t n_targets:i "
      "nodes_falsenodeids:is nodes_featureids:is nodes_hitrates:fs nodes_hitrates_as_tensor:t "
      "nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is nodes_treeids:is "
      "nodes_truenodeids:is nodes_values:fs nodes_values_as_tensor:t post_transform:s "
      "target_ids:is target_nodeids:is target_treeids:is target_weights:fs "
      "target_weights_as_tensor:t",
-     infer_tree_regressor, evaluate_tree_regressor},
-    {"ai.onnx.ml", "TreeEnsembleRegressor", 5, {"T>F", kNumbers},
+     infer_tree_regressor,
+     evaluate_tree_regressor},
+    {"ai.onnx.ml",
+     "TreeEnsembleRegressor",
+     5,
+     {"T>F", kNumbers},
      "aggregate_function:s base_values:fs base_values_as_tensor:t n_targets:i "
      "nodes_falsenodeids:is nodes_featureids:is nodes_hitrates:fs nodes_hitrates_as_tensor:t "
      "nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is nodes_treeids:is "
      "nodes_truenodeids:is nodes_values:fs nodes_values_as_tensor:t post_transform:s "
      "target_ids:is target_nodeids:is target_treeids:is target_weights:fs "
      "target_weights_as_tensor:t",
-     infer_tree_regressor, evaluate_tree_regressor, kDeprecated},
-    {"ai.onnx.ml", "TreeEnsemble", 5, {"T>T", kFloats},
+     infer_tree_regressor,
+     evaluate_tree_regressor,
+     kDeprecated},
+    {"ai.onnx.ml",
+     "TreeEnsemble",
+     5,
+     {"T>T", kFloats},
      "aggregate_function:i leaf_targetids:is! leaf_weights:t! membership_values:t n_targets:i "
      "nodes_falseleafs:is! nodes_falsenodeids:is! nodes_featureids:is! nodes_hitrates:t "
      "nodes_missing_value_tracks_true:is nodes_modes:t! nodes_splits:t! nodes_trueleafs:is! "
      "nodes_truenodeids:is! post_transform:i tree_roots:is!",
-     infer_tree_regressor, evaluate_tree_ensemble},
+     infer_tree_regressor,
+     evaluate_tree_ensemble},
 };
 
 }  // namespace
+
+std::unique_ptr<const PreparedEvaluation> prepare_evaluation(const Node& node) {
+  if (node.domain != "ai.onnx.ml") return nullptr;
+  const auto kept = [](auto prepared) -> std::unique_ptr<const PreparedEvaluation> {
+    if (!prepared.ok()) return nullptr;
+    using Prepared = std::remove_cvref_t<decltype(*prepared)>;
+    return std::make_unique<const Prepared>(std::move(prepared).value());
+  };
+  const Attributes& attributes = node.attributes;
+  if (node.op_type == "TreeEnsembleClassifier") return kept(PreparedTreeClassifier::of(attributes));
+  if (node.op_type == "TreeEnsembleRegressor") return kept(PreparedRegressor::of_ids(attributes));
+  if (node.op_type == "TreeEnsemble") return kept(PreparedRegressor::of_positions(attributes));
+  return nullptr;
+}
 
 std::span<const OpSchema> ml_model_schemas() { return kRows; }
 
