@@ -38,27 +38,74 @@ struct Ints : NbitsInt8Kernels<Simd, Layout> {
     }
   }
 
+  /// Where groups of four elements of two blocks of 4 bits go, so that the blocks take turns.
+  static __m512i turns() {
+    return _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+  }
+
+  /// As the base does, but for the order of two blocks of 32 in 4 bits.
+  static void prepare(const NbitsArgs& args, const NbitsRows& rows) {
+    Base::prepare(args, rows);
+    if (args.bits != 4 || args.block != 32) return;
+    std::int8_t* a = rows.a8;
+    for (std::int64_t chunk = 0; chunk < args.m * rows.a8_stride / 64; ++chunk, a += 64) {
+      _mm512_storeu_si512(a, _mm512_permutexvar_epi32(turns(), _mm512_loadu_si512(a)));
+    }
+  }
+
+  /// Two blocks of 32; of 4 bits in turns.
+  template <int kBits>
+  static __m512i load_pair(const std::uint8_t* q, std::int64_t bytes) {
+    if constexpr (kBits == 8) {
+      return load_q<8>(q, bytes);
+    } else {
+      const __mmask32 mask = bytes >= 32 ? ~0U : (1U << bytes) - 1;
+      const __m256i packed = _mm256_permutevar8x32_epi32(_mm256_maskz_loadu_epi8(mask, q),
+                                                         _mm512_castsi512_si256(turns()));
+      const __m512i both =
+          _mm512_inserti64x4(_mm512_castsi256_si512(packed), _mm256_srli_epi16(packed, 4), 1);
+      return _mm512_and_si512(both, _mm512_set1_epi8(15));
+    }
+  }
+
   /// Blocks of 32: the scales of two go to the lanes of the block they belong to.
+  template <int kBits, int kRows>
+  static void pair(const std::uint8_t* q, std::int64_t bytes, const std::int8_t* a,
+                   std::int64_t a_stride, std::int64_t b, const float (&products)[kRows][kStretch],
+                   __m512 (&sums)[kRows]) {
+    const __m512i halves = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+    const __m512i qs = load_pair<kBits>(q, bytes);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) {
+      const __m512i dots =
+          _mm512_dpbusd_epi32(_mm512_setzero_si512(), qs, _mm512_loadu_si512(a + i * a_stride));
+      double both;
+      __builtin_memcpy(&both, &products[i][b], 8);
+      __m512 scales = _mm512_castpd_ps(_mm512_set1_pd(both));
+      if constexpr (kBits == 8) scales = _mm512_permutexvar_ps(halves, scales);
+      sums[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots), scales, sums[i]);
+    }
+  }
+
+  /// Two pairs at a time, as a sum waits for its last term.
   template <int kBits, int kRows>
   static void pairs(const std::uint8_t* q, const std::int8_t* a, std::int64_t a_stride,
                     std::int64_t count, const float (&products)[kRows][kStretch],
                     __m512 (&sums)[kRows]) {
     constexpr std::int64_t kBytes = 8 * kBits;
-    const __m512i lanes = kBits == 8
-                              ? _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
-                              : _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
-    for (std::int64_t b = 0; b < count; b += 2, q += kBytes, a += 64) {
-      const __m512i qs = load_q<kBits>(q, (count - b) * kBytes / 2);
+    __m512 others[kRows];
 #pragma GCC unroll 4
-      for (int i = 0; i < kRows; ++i) {
-        const __m512i dots =
-            _mm512_dpbusd_epi32(_mm512_setzero_si512(), qs, _mm512_loadu_si512(a + i * a_stride));
-        double pair;
-        __builtin_memcpy(&pair, &products[i][b], 8);
-        const __m512 scales = _mm512_permutexvar_ps(lanes, _mm512_castpd_ps(_mm512_set1_pd(pair)));
-        sums[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots), scales, sums[i]);
-      }
+    for (int i = 0; i < kRows; ++i) others[i] = _mm512_setzero_ps();
+    std::int64_t b = 0;
+    for (; b + 4 <= count; b += 4, q += 2 * kBytes, a += 128) {
+      pair<kBits, kRows>(q, kBytes, a, a_stride, b, products, sums);
+      pair<kBits, kRows>(q + kBytes, kBytes, a + 64, a_stride, b + 2, products, others);
     }
+    for (; b < count; b += 2, q += kBytes, a += 64) {
+      pair<kBits, kRows>(q, (count - b) * kBytes / 2, a, a_stride, b, products, sums);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) sums[i] = _mm512_add_ps(sums[i], others[i]);
   }
 
   /// Blocks of 64 or more.
