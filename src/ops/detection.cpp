@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "ir/element.h"
 #include "ops/eval_context.h"
@@ -90,25 +93,83 @@ Result<Thresholds> read_thresholds(const EvalContext& context) {
   return thresholds;
 }
 
+/// A number that grows as the score falls; equal for equal scores, greatest for NaN.
+std::uint32_t descending_key(float score) {
+  if (std::isnan(score)) return ~std::uint32_t{0};
+  const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);  // -0 is 0
+  const std::uint32_t ascending = bits >> 31 != 0 ? ~bits : bits | 0x80000000U;
+  return ~ascending;
+}
+
+using RankedBoxes = std::vector<std::pair<std::uint32_t, std::int64_t>>;
+
 /// Boxes whose score passes, best first; equal scores keep their order, NaN comes last.
-void rank_boxes(std::span<const float> scores, const Thresholds& thresholds,
-                std::vector<std::int64_t>& order) {
+void rank_boxes(std::span<const float> scores, const Thresholds& thresholds, RankedBoxes& order) {
   order.clear();
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (!thresholds.has_score || scores[i] > thresholds.score) {
-      order.push_back(static_cast<std::int64_t>(i));
+      order.emplace_back(descending_key(scores[i]), static_cast<std::int64_t>(i));
     }
   }
-  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    const float score_a = scores[static_cast<std::size_t>(a)];
-    const float score_b = scores[static_cast<std::size_t>(b)];
-    const bool a_nan = std::isnan(score_a);
-    const bool b_nan = std::isnan(score_b);
-    if (a_nan != b_nan) return b_nan;
-    if (!a_nan && score_a != score_b) return score_a > score_b;
-    return a < b;
-  });
+  std::sort(order.begin(), order.end());
 }
+
+/// The boxes that suppress others, in chunks that a box is held against at once.
+class KeptBoxes {
+ public:
+  std::int64_t size() const { return size_; }
+  void clear() {
+    chunks_.clear();
+    size_ = 0;
+  }
+  void add(const Box& box) {
+    const auto lane = static_cast<std::size_t>(size_ % kLanes);
+    if (lane == 0) chunks_.emplace_back();
+    Chunk& chunk = chunks_.back();
+    chunk.y1[lane] = box.y1;
+    chunk.x1[lane] = box.x1;
+    chunk.y2[lane] = box.y2;
+    chunk.x2[lane] = box.x2;
+    ++size_;
+  }
+  /// Whether any box overlaps this one.
+  bool overlap(const Box& box, float threshold) const {
+    for (const Chunk& chunk : chunks_) {
+      if (!chunk.touches(box)) continue;
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        const Box other{chunk.y1[i], chunk.x1[i], chunk.y2[i], chunk.x2[i]};
+        if (overlaps(box, other, threshold)) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t kLanes = 16;
+
+  /// Lanes without a box are empty boxes, which touch none.
+  struct Chunk {
+    std::array<float, kLanes> y1{};
+    std::array<float, kLanes> x1{};
+    std::array<float, kLanes> y2{};
+    std::array<float, kLanes> x2{};
+
+    bool touches(const Box& box) const {
+      int any = 0;
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        const float bottom = y2[i] < box.y2 ? y2[i] : box.y2;
+        const float top = box.y1 < y1[i] ? y1[i] : box.y1;
+        const float right = x2[i] < box.x2 ? x2[i] : box.x2;
+        const float left = box.x1 < x1[i] ? x1[i] : box.x1;
+        any |= static_cast<int>(bottom - top > 0.0F) & static_cast<int>(right - left > 0.0F);
+      }
+      return any != 0;
+    }
+  };
+
+  std::vector<Chunk> chunks_;
+  std::int64_t size_ = 0;
+};
 
 Status evaluate_non_max_suppression(EvalContext& context) {
   const Tensor& boxes = context.tensor(0);
@@ -117,8 +178,8 @@ Status evaluate_non_max_suppression(EvalContext& context) {
   const std::int64_t count = boxes.dim(1);
   const std::int64_t classes = scores.dim(1);
   std::vector<std::int64_t> found;
-  std::vector<std::int64_t> order;
-  std::vector<Box> kept;
+  RankedBoxes order;
+  KeptBoxes kept;
   for (std::int64_t pair = 0; pair < scores.dim(0) * classes && count > 0; ++pair) {
     SDX_TRY(context.check_cancelled());
     const std::int64_t batch = pair / classes;
@@ -127,14 +188,11 @@ Status evaluate_non_max_suppression(EvalContext& context) {
                                               static_cast<std::size_t>(count)),
                thresholds, order);
     kept.clear();
-    for (const std::int64_t i : order) {
-      if (static_cast<std::int64_t>(kept.size()) >= thresholds.most_boxes) break;
+    for (const auto& [key, i] : order) {
+      if (kept.size() >= thresholds.most_boxes) break;
       const Box box = read_box(batch_boxes + i * 4, thresholds.is_centered);
-      const bool is_free = std::none_of(kept.begin(), kept.end(), [&](const Box& other) {
-        return overlaps(box, other, thresholds.overlap);
-      });
-      if (!is_free) continue;
-      kept.push_back(box);
+      if (kept.overlap(box, thresholds.overlap)) continue;
+      kept.add(box);
       found.insert(found.end(), {batch, pair % classes, i});
     }
   }
@@ -155,8 +213,7 @@ Status set_pooled_shape(InferContext& context, Dim columns, Dim height, Dim widt
   if (input != nullptr && input->rank() != 4) {
     return context.error("expected an input [N,C,H,W], found {}", input->to_string());
   }
-  if (rois != nullptr &&
-      (rois->rank() != 2 || (is_known((*rois)[1]) && (*rois)[1] != columns))) {
+  if (rois != nullptr && (rois->rank() != 2 || (is_known((*rois)[1]) && (*rois)[1] != columns))) {
     return context.error("expected rois [R,{}], found {}", columns, rois->to_string());
   }
   const Shape* batches = context.shape(2);
@@ -164,8 +221,7 @@ Status set_pooled_shape(InferContext& context, Dim columns, Dim height, Dim widt
     const Dim expected = (*rois)[0];
     if (batches->rank() != 1 ||
         (is_known(expected) && is_known((*batches)[0]) && expected != (*batches)[0])) {
-      return context.error("expected batch indices [{}], found {}", expected,
-                           batches->to_string());
+      return context.error("expected batch indices [{}], found {}", expected, batches->to_string());
     }
   }
   context.set_shape(0, {rois != nullptr ? (*rois)[0] : kUnknownDim,
@@ -207,8 +263,7 @@ Corners<Real> corners_at(Real y, Real x, std::int64_t height, std::int64_t width
   const Real along = x - static_cast<Real>(left);
   corners.position = {top * width + left, top * width + right, bottom * width + left,
                       bottom * width + right};
-  corners.weight = {(1 - down) * (1 - along), (1 - down) * along, down * (1 - along),
-                    down * along};
+  corners.weight = {(1 - down) * (1 - along), (1 - down) * along, down * (1 - along), down * along};
   return corners;
 }
 
@@ -262,8 +317,8 @@ void sample_bin(const RoiGrid<Real>& grid, std::int64_t ph, std::int64_t pw, con
                 std::vector<Corners<Real>>& corners) {
   corners.clear();
   for (std::int64_t i = 0; i < grid.rows; ++i) {
-    const Real y = grid.top + (static_cast<Real>(ph) + (static_cast<Real>(i) + Real(0.5)) /
-                                                           static_cast<Real>(grid.rows)) *
+    const Real y = grid.top + (static_cast<Real>(ph) +
+                               (static_cast<Real>(i) + Real(0.5)) / static_cast<Real>(grid.rows)) *
                                   grid.bin_height;
     for (std::int64_t k = 0; k < grid.columns; ++k) {
       const Real across =
@@ -314,9 +369,9 @@ Status roi_align(EvalContext& context, const Tensor& x, const Tensor& rois, Tens
   for (std::int64_t r = 0; r < y.dim(0); ++r) {
     const std::int64_t batch = batches[static_cast<std::size_t>(r)];
     SDX_TRY(check_batch(context, batch, x.dim(0)));
-    SDX_ASSIGN(const auto grid,
-               roi_grid(context, reinterpret_cast<const Real*>(rois.data()) + r * 4, y.dim(2),
-                        y.dim(3)));
+    SDX_ASSIGN(
+        const auto grid,
+        roi_grid(context, reinterpret_cast<const Real*>(rois.data()) + r * 4, y.dim(2), y.dim(3)));
     for (std::int64_t bin = 0; bin < bins; ++bin) {
       sample_bin(grid, bin / y.dim(3), bin % y.dim(3), x, corners);
       for (std::int64_t c = 0; c < x.dim(1); ++c) {
@@ -399,8 +454,7 @@ Status evaluate_max_roi_pool(EvalContext& context) {
     const double height =
         std::max(std::round(static_cast<double>(roi[4]) * scale) - top + 1.0, 1.0);
     for (std::int64_t c = 0; c < channels; ++c) {
-      const float* plane =
-          x.values<float>().data() + (batch * channels + c) * x.dim(2) * x.dim(3);
+      const float* plane = x.values<float>().data() + (batch * channels + c) * x.dim(2) * x.dim(3);
       for (std::int64_t ph = 0; ph < y->dim(2); ++ph) {
         for (std::int64_t pw = 0; pw < y->dim(3); ++pw) {
           *to++ = max_in(plane, x.dim(3), bin_range(top, height, ph, y->dim(2), x.dim(2)),
@@ -469,8 +523,8 @@ Status evaluate_crop_and_resize(EvalContext& context) {
     const std::int64_t batch = batches[static_cast<std::size_t>(r)];
     SDX_TRY(check_batch(context, batch, x.dim(0)));
     const float* roi = rois.values<float>().data() + r * 4;
-    const float* plane = x.values<float>().data() +
-                         (batch * x.dim(1) + p % y->dim(1)) * x.dim(2) * x.dim(3);
+    const float* plane =
+        x.values<float>().data() + (batch * x.dim(1) + p % y->dim(1)) * x.dim(2) * x.dim(3);
     for (std::int64_t i = 0; i < y->dim(2); ++i) {
       const float row = crop_coordinate(roi[0], roi[2], i, y->dim(2), x.dim(2));
       for (std::int64_t k = 0; k < y->dim(3); ++k) {
@@ -486,28 +540,66 @@ Status evaluate_crop_and_resize(EvalContext& context) {
 }
 
 constexpr OpSchema kRows[] = {
-    {"", "NonMaxSuppression", 10, {"FFiff>I"}, "center_point_box:i", infer_non_max_suppression,
-     evaluate_non_max_suppression, kDataDependentShape},
-    {"", "NonMaxSuppression", 11, {"FFiff>I"}, "center_point_box:i", infer_non_max_suppression,
-     evaluate_non_max_suppression, kDataDependentShape},
-    {"", "RoiAlign", 10, {"TTI>T", kFloats},
-     "mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f", infer_roi_align,
+    {"",
+     "NonMaxSuppression",
+     10,
+     {"FFiff>I"},
+     "center_point_box:i",
+     infer_non_max_suppression,
+     evaluate_non_max_suppression,
+     kDataDependentShape},
+    {"",
+     "NonMaxSuppression",
+     11,
+     {"FFiff>I"},
+     "center_point_box:i",
+     infer_non_max_suppression,
+     evaluate_non_max_suppression,
+     kDataDependentShape},
+    {"",
+     "RoiAlign",
+     10,
+     {"TTI>T", kFloats},
+     "mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
+     infer_roi_align,
      evaluate_roi_align},
-    {"", "RoiAlign", 16, {"TTI>T", kFloats},
+    {"",
+     "RoiAlign",
+     16,
+     {"TTI>T", kFloats},
      "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i "
      "spatial_scale:f",
-     infer_roi_align, evaluate_roi_align},
-    {"", "RoiAlign", 22, {"TTI>T", kFloatsBf16},
+     infer_roi_align,
+     evaluate_roi_align},
+    {"",
+     "RoiAlign",
+     22,
+     {"TTI>T", kFloatsBf16},
      "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i "
      "spatial_scale:f",
-     infer_roi_align, evaluate_roi_align},
-    {"", "MaxRoiPool", 1, {"TT>T", kFloats}, "pooled_shape:is! spatial_scale:f", infer_max_roi_pool,
+     infer_roi_align,
+     evaluate_roi_align},
+    {"",
+     "MaxRoiPool",
+     1,
+     {"TT>T", kFloats},
+     "pooled_shape:is! spatial_scale:f",
+     infer_max_roi_pool,
      evaluate_max_roi_pool},
-    {"", "MaxRoiPool", 22, {"TT>T", kFloatsBf16}, "pooled_shape:is! spatial_scale:f",
-     infer_max_roi_pool, evaluate_max_roi_pool},
-    {"com.microsoft", "CropAndResize", 1,
+    {"",
+     "MaxRoiPool",
+     22,
+     {"TT>T", kFloatsBf16},
+     "pooled_shape:is! spatial_scale:f",
+     infer_max_roi_pool,
+     evaluate_max_roi_pool},
+    {"com.microsoft",
+     "CropAndResize",
+     1,
      {"TTUN>T", kFloats, set_of(DType::Int32, DType::Int64)},
-     "mode:s extrapolation_value:f", infer_crop_and_resize, evaluate_crop_and_resize},
+     "mode:s extrapolation_value:f",
+     infer_crop_and_resize,
+     evaluate_crop_and_resize},
 };
 
 }  // namespace

@@ -96,8 +96,7 @@ TEST_CASE("Compress stops at conditions beyond the axis") {
 }
 
 TEST_CASE("NonMaxSuppression drops what overlaps, and scores that are not numbers come last") {
-  const Tensor boxes =
-      floats({1, 3, 4}, {0, 0, 1, 1, 0, 0.1F, 1, 1.1F, 0, 10, 1, 11});
+  const Tensor boxes = floats({1, 3, 4}, {0, 0, 1, 1, 0, 0.1F, 1, 1.1F, 0, 10, 1, 11});
   const auto keep = [&](std::initializer_list<float> scores) {
     return elements<std::int64_t>(OpCase("NonMaxSuppression", 11)
                                       .input(boxes)
@@ -108,6 +107,30 @@ TEST_CASE("NonMaxSuppression drops what overlaps, and scores that are not number
   };
   CHECK(keep({0.9F, 0.8F, 0.7F}) == Longs{0, 0, 0, 0, 0, 2});
   CHECK(keep({kNan, 0.8F, 0.9F}) == Longs{0, 0, 2, 0, 0, 1});
+}
+
+TEST_CASE("NonMaxSuppression keeps the order of equal scores among many boxes") {
+  constexpr std::int64_t kBoxes = 100;
+  std::vector<float> boxes;
+  std::vector<float> scores;
+  Longs expected;
+  for (const float shift : {0.0F, 0.1F}) {
+    for (std::int64_t i = 0; i < kBoxes; ++i) {
+      const float left = static_cast<float>(2 * i) + shift;
+      boxes.insert(boxes.end(), {0, left, 1, left + 1});
+      scores.push_back(shift > 0 ? -1.0F : (i % 2 == 0 ? 0.0F : -0.0F));
+      if (shift == 0) expected.insert(expected.end(), {0, 0, i});
+    }
+  }
+  auto all_boxes = make_tensor<float>(Shape{1, 2 * kBoxes, 4}, std::span<const float>(boxes));
+  auto all_scores = make_tensor<float>(Shape{1, 1, 2 * kBoxes}, std::span<const float>(scores));
+  REQUIRE((all_boxes.ok() && all_scores.ok()));
+  CHECK(elements<std::int64_t>(OpCase("NonMaxSuppression", 11)
+                                   .input(*all_boxes)
+                                   .input(*all_scores)
+                                   .input(ints({1}, {1000}))
+                                   .input(floats({1}, {0.5F}))
+                                   .tensor()) == expected);
 }
 
 TEST_CASE("Resize doubles, rounds down half-way points and saturates integers") {
@@ -123,11 +146,9 @@ TEST_CASE("Resize doubles, rounds down half-way points and saturates integers") 
                                    .input(ints({1}, {8}))
                                    .attribute("mode", std::string("cubic"))
                                    .tensor())[3] == 255);
-  CHECK(OpCase("Resize", 13)
-            .input(floats({2}, {1, 2}))
-            .no_input()
-            .input(floats({1}, {-1}))
-            .error() == "a scale is -1, but should be above 0");
+  CHECK(
+      OpCase("Resize", 13).input(floats({2}, {1, 2})).no_input().input(floats({1}, {-1})).error() ==
+      "a scale is -1, but should be above 0");
 }
 
 TEST_CASE("an operator that is refused says why") {
