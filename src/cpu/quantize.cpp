@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "cpu/node_kernel.h"
 #include "cpu/quantized.h"
 #include "cpu/registry.h"
@@ -138,12 +139,69 @@ Result<std::unique_ptr<Kernel>> create_dynamic(const KernelRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<DynamicQuantizeKernel>(request));
 }
 
+/// QLinearAdd of tensors of one shape, with the Relu that passes put into it.
+class QuantizedAddKernel final : public NodeKernel {
+ public:
+  explicit QuantizedAddKernel(const KernelRequest& request)
+      : NodeKernel(request),
+        has_relu_(request.attributes().get_string("activation", "") == "Relu") {}
+
+  Status run(KernelContext& context) const override {
+    const Tensor& a = context.input(0);
+    const Tensor& b = context.input(3);
+    Tensor& y = context.output(0);
+    if (a.shape() != b.shape()) {
+      return failure(Code::InvalidArgument, "QLinearAdd expects one shape, but found {} and {}",
+                     a.shape().to_string(), b.shape().to_string());
+    }
+    kernels::QuantizedSum q{quantization(context, 1), quantization(context, 4),
+                            quantization(context, 6)};
+    if (has_relu_) q.low = q.y.zero;
+    const auto& table = kernels::quantize_table();
+    context.pool().parallel_for(
+        y.element_count(), kChunk, [&](std::int64_t begin, std::int64_t end) {
+          if (y.dtype() == DType::UInt8) {
+            table.add_u8(a.values<std::uint8_t>().data() + begin,
+                         b.values<std::uint8_t>().data() + begin, end - begin, q,
+                         y.mutable_values<std::uint8_t>().data() + begin);
+          } else {
+            table.add_s8(a.values<std::int8_t>().data() + begin,
+                         b.values<std::int8_t>().data() + begin, end - begin, q,
+                         y.mutable_values<std::int8_t>().data() + begin);
+          }
+        });
+    return {};
+  }
+
+ private:
+  static kernels::Quantization quantization(const KernelContext& context, std::size_t scale) {
+    return {context.input(scale).values<float>()[0], zero_of(context, scale + 1)};
+  }
+
+  bool has_relu_;
+};
+
+Result<std::unique_ptr<Kernel>> create_add(const KernelRequest& request) {
+  const Shape* a = request.shape(0);
+  const Shape* b = request.shape(3);
+  if (a == nullptr || b == nullptr || !(*a == *b)) return std::unique_ptr<Kernel>();
+  for (const std::size_t i : {1, 2, 4, 5, 6, 7}) {
+    const Shape* shape = request.shape(i);
+    if (request.has_input(i) && (shape == nullptr || shape->element_count() != 1)) {
+      return std::unique_ptr<Kernel>();
+    }
+  }
+  return std::unique_ptr<Kernel>(std::make_unique<QuantizedAddKernel>(request));
+}
+
 constexpr KernelRow kRows[] = {
     {"", "QuantizeLinear", 10, create_quantize},
     {"com.microsoft", "QuantizeLinear", 1, create_quantize},
     {"", "DequantizeLinear", 10, create_dequantize},
     {"com.microsoft", "DequantizeLinear", 1, create_dequantize},
     {"", "DynamicQuantizeLinear", 11, create_dynamic},
+    {"com.microsoft", "QLinearAdd", 1, create_add},
+    {"ai.sardonyx", "QLinearAdd", 1, create_add},
 };
 
 }  // namespace

@@ -45,6 +45,36 @@ void dequantize_all(const Byte* x, std::int64_t count, Quantization q, float* y)
   }
 }
 
+template <class S, bool kSigned, class Byte>
+void add_all(const Byte* a, const Byte* b, std::int64_t count, const QuantizedSum& q, Byte* y) {
+  using F32 = typename S::F32;
+  using I32 = typename S::I32;
+  constexpr std::int32_t kLeast = kSigned ? -128 : 0;
+  constexpr std::int32_t kMost = kSigned ? 127 : 255;
+  const auto a_scale = F32::set(q.a.scale);
+  const auto b_scale = F32::set(q.b.scale);
+  const auto y_scale = F32::set(q.y.scale);
+  const auto a_zero = I32::set(q.a.zero);
+  const auto b_zero = I32::set(q.b.zero);
+  const auto y_zero = I32::set(q.y.zero);
+  const auto low = F32::set(static_cast<float>((q.low > kLeast ? q.low : kLeast) - q.y.zero));
+  const auto high = F32::set(static_cast<float>(kMost - q.y.zero));
+  const auto real = [](typename I32::Reg x, typename I32::Reg zero, typename F32::Reg scale) {
+    return F32::mul(I32::to_float(I32::sub(x, zero)), scale);
+  };
+  const auto step = [&](std::int64_t i, std::int64_t n) {
+    const auto left = real(I32::template load_bytes<kSigned>(a + i, n), a_zero, a_scale);
+    const auto right = real(I32::template load_bytes<kSigned>(b + i, n), b_zero, b_scale);
+    // Not add(): with a product before it compilers make that one operation, which rounds once.
+    const auto sum = F32::fma(left, F32::set(1), right);
+    const auto clamped = F32::min(F32::max(F32::div(sum, y_scale), low), high);
+    I32::store_bytes(y + i, I32::add(I32::round(clamped), y_zero), n);
+  };
+  std::int64_t i = 0;
+  for (; i + F32::kLanes <= count; i += F32::kLanes) step(i, F32::kLanes);
+  if (i < count) step(i, count - i);
+}
+
 template <class S>
 MinMax range_with_zero(const float* x, std::int64_t count) {
   using F32 = typename S::F32;
@@ -88,6 +118,8 @@ constexpr QuantizeTable make_quantize_table(Isa isa) {
           quantize_all<S, true, std::int8_t>,
           dequantize_all<S, false, std::uint8_t>,
           dequantize_all<S, true, std::int8_t>,
+          add_all<S, false, std::uint8_t>,
+          add_all<S, true, std::int8_t>,
           range_with_zero<S>};
 }
 

@@ -10,8 +10,8 @@ namespace sardonyx {
 
 namespace {
 
-/// ai.sardonyx:QLinearConv, which passes make: that of com.microsoft with a Relu before the result
-/// is stored (activation "Relu"): nothing below the output's zero point.
+/// Operators that passes make: those of com.microsoft with a Relu before the result is stored
+/// (activation "Relu"), which leaves nothing below the output's zero point (input 7).
 Node plain_node(const Node& node) {
   Node plain = node;
   plain.domain = "com.microsoft";
@@ -21,12 +21,12 @@ Node plain_node(const Node& node) {
 }
 
 Status infer(InferContext& context) {
-  SDX_ASSIGN(const OpSchema* schema, find_schema("com.microsoft", "QLinearConv", 1));
+  SDX_ASSIGN(const OpSchema* schema, find_schema("com.microsoft", context.node().op_type, 1));
   return schema->infer(context);
 }
 
 Status evaluate(EvalContext& context) {
-  SDX_ASSIGN(const OpSchema* schema, find_schema("com.microsoft", "QLinearConv", 1));
+  SDX_ASSIGN(const OpSchema* schema, find_schema("com.microsoft", context.node().op_type, 1));
   Graph graph;
   Node plain = plain_node(context.node());
   std::vector<const Datum*> inputs;
@@ -52,6 +52,7 @@ Status evaluate(EvalContext& context) {
 constexpr DTypeSet k8Bit = set_of(DType::Int8, DType::UInt8);
 
 constexpr OpSchema kRows[] = {
+    {"ai.sardonyx", "QLinearAdd", 1, {"TFtTFtFt>T", k8Bit}, "activation:s", infer, evaluate},
     {"ai.sardonyx",
      "QLinearConv",
      1,

@@ -2,12 +2,11 @@
 #include <optional>
 
 #include "passes/passes.h"
+#include "passes/quantized.h"
 
 namespace sardonyx {
 
 namespace {
-
-bool is_8_bit(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8; }
 
 /// DequantizeLinear, Conv, Relu and QuantizeLinear, as quantisers write them around each
 /// convolution, become one on integers.
@@ -18,24 +17,12 @@ class QuantizedConvFuser {
   Status run() {
     SDX_ASSIGN(const std::vector<NodeId> order, graph_.topological_order());
     for (const NodeId id : order) {
-      if (is_op(id, "Conv")) fuse(id);
+      if (is_op(graph_, id, "Conv")) fuse(id);
     }
     return {};
   }
 
  private:
-  bool is_op(NodeId id, std::string_view name) const {
-    return id != kNoNode && !graph_.node(id).is_removed && graph_.node(id).op_type == name &&
-           graph_.node(id).domain.empty();
-  }
-
-  /// The DequantizeLinear that makes the value, if it is of 8 bits.
-  const Node* dequantized(ValueId id) const {
-    if (id == kNoValue || !is_op(graph_.value(id).producer, "DequantizeLinear")) return nullptr;
-    const Node& node = graph_.node(graph_.value(id).producer);
-    return node.attributes.get_int("block_size", 0) == 0 ? &node : nullptr;
-  }
-
   const Tensor* constant(ValueId id) const {
     if (id == kNoValue) return nullptr;
     const auto& value = graph_.value(id).constant;
@@ -56,20 +43,11 @@ class QuantizedConvFuser {
     return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
   }
 
-  bool has_one_scale(const Node& node) const {
-    return count_of(node.inputs[1]) == 1 &&
-           graph_.value(node.inputs[1]).type.dtype == DType::Float32;
-  }
-
-  static ValueId input(const Node& node, std::size_t i) {
-    return i < node.inputs.size() ? node.inputs[i] : kNoValue;
-  }
-
   void fuse(NodeId id) {
     const Node& conv = graph_.node(id);
-    const Node* x = dequantized(conv.inputs[0]);
-    const Node* w = dequantized(conv.inputs[1]);
-    if (x == nullptr || w == nullptr || !has_one_scale(*x)) return;
+    const Node* x = dequantized(graph_, conv.inputs[0]);
+    const Node* w = dequantized(graph_, conv.inputs[1]);
+    if (x == nullptr || w == nullptr || !has_one_scale(graph_, *x)) return;
     const Tensor* weight = constant(w->inputs[0]);
     if (weight == nullptr || !is_8_bit(weight->dtype()) || weight->rank() < 3) return;
     if (!is_8_bit(graph_.value(x->inputs[0]).type.dtype)) return;
@@ -78,15 +56,11 @@ class QuantizedConvFuser {
     if (scales != 1 && !per_channel) return;
     NodeId last = graph_.sole_consumer(conv.outputs[0]);
     bool has_relu = false;
-    if (is_op(last, "Relu")) {
+    if (is_op(graph_, last, "Relu")) {
       has_relu = true;
       last = graph_.sole_consumer(graph_.node(last).outputs[0]);
     }
-    if (!is_op(last, "QuantizeLinear")) return;
-    const Node& quantize = graph_.node(last);
-    const bool is_plain = has_one_scale(quantize) && input(quantize, 2) != kNoValue &&
-                          is_8_bit(graph_.value(quantize.inputs[2]).type.dtype);
-    if (!is_plain) return;
+    if (!is_plain_quantize(graph_, last)) return;
     const auto bias = integer_bias(conv, *x, *w);
     if (!bias) return;
     replace(id, last, *x, *w, *bias, has_relu);
@@ -94,9 +68,9 @@ class QuantizedConvFuser {
 
   /// The bias in units of the product's scale: as the model has it, or made of a float constant.
   std::optional<ValueId> integer_bias(const Node& conv, const Node& x, const Node& w) {
-    const ValueId bias = input(conv, 2);
+    const ValueId bias = input_or_none(conv, 2);
     if (bias == kNoValue) return kNoValue;
-    const Node* node = dequantized(bias);
+    const Node* node = dequantized(graph_, bias);
     if (node == nullptr) return std::nullopt;
     const Tensor* values = constant(node->inputs[0]);
     const Tensor* scale = constant(node->inputs[1]);
@@ -104,7 +78,7 @@ class QuantizedConvFuser {
     const Tensor* w_scale = constant(w.inputs[1]);
     const bool is_there = values != nullptr && scale != nullptr && x_scale != nullptr &&
                           w_scale != nullptr && values->dtype() == DType::Int32;
-    if (!is_there || !is_zero(input(*node, 2))) return std::nullopt;
+    if (!is_there || !is_zero(input_or_none(*node, 2))) return std::nullopt;
     const auto own = scale->values<float>();
     const auto weights = w_scale->values<float>();
     if (own.size() != 1 && own.size() != weights.size()) return std::nullopt;
@@ -128,8 +102,9 @@ class QuantizedConvFuser {
     fused.name = conv.name;
     fused.attributes = conv.attributes;
     if (has_relu) fused.attributes.set("activation", std::string("Relu"));
-    fused.inputs = {x.inputs[0], x.inputs[1],        input(x, 2),        w.inputs[0], w.inputs[1],
-                    input(w, 2), quantize.inputs[1], quantize.inputs[2], bias};
+    fused.inputs = {x.inputs[0],        x.inputs[1],        input_or_none(x, 2),
+                    w.inputs[0],        w.inputs[1],        input_or_none(w, 2),
+                    quantize.inputs[1], quantize.inputs[2], bias};
     fused.outputs = quantize.outputs;
     NodeId next = graph_.sole_consumer(conv.outputs[0]);
     graph_.remove_node(last);

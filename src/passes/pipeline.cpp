@@ -17,6 +17,7 @@ constexpr std::array kCommonPasses = {
 
 constexpr std::array kProviderPasses = {
     Pass{"fuse_quantized_conv", 0, fuse_quantized_conv},
+    Pass{"fuse_quantized_add", 0, fuse_quantized_add},
     Pass{"remove_dead_nodes", 0, remove_dead_nodes},
     Pass{"fold_weights", 1, fold_weights},
     Pass{"fold_channel_scale", 0, fold_channel_scale},

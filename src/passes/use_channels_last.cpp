@@ -141,6 +141,7 @@ class LayoutRewriter {
       return;
     }
     if (node.domain == "ai.sardonyx" && node.op_type == "QLinearConv") convert_integer_conv(id);
+    if (node.domain == "ai.sardonyx" && node.op_type == "QLinearAdd") convert_integer_sum(id);
     if (!node.domain.empty()) return;
     const std::string& name = node.op_type;
     if (name == "Conv") return convert_conv(id);
@@ -179,6 +180,16 @@ class LayoutRewriter {
     Node last = node;
     last.attributes.set("channels_last", std::int64_t{1});
     last.inputs[0] = to_last(last.inputs[0]);
+    replace(id, std::move(last));
+  }
+
+  void convert_integer_sum(NodeId id) {
+    const Node& node = graph_.node(id);
+    const bool follows = has_twin(node.inputs[0]) || has_twin(node.inputs[3]);
+    if (!follows || !is_image(node.inputs[0]) || !is_image(node.inputs[3])) return;
+    Node last = node;
+    last.inputs[0] = to_last(last.inputs[0]);
+    last.inputs[3] = to_last(last.inputs[3]);
     replace(id, std::move(last));
   }
 

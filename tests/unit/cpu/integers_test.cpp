@@ -164,6 +164,33 @@ TEST_CASE("QLinearConv is exact over the full range, channels first and last, wi
   }
 }
 
+TEST_CASE("QLinearAdd is exact, with Relu and with shapes that broadcast") {
+  Source source(49);
+  for (int turn = 0; turn < 120; ++turn) {
+    const Shape shape = turn % 10 == 0 ? Shape{3, 9001} : Shape{source.between(0, 40), 7};
+    const DType dtype = source.dtype_8_bit();
+    const bool is_ours = source.chance(0.6);
+    NodeCase node("QLinearAdd", 1, is_ours ? "ai.sardonyx" : "com.microsoft");
+    for (int term = 0; term < 2; ++term) {
+      node.input(source.bytes(dtype, term == 1 && source.chance(0.2) ? Shape{7} : shape))
+          .input(positive(source, source.chance(0.5) ? Shape{} : Shape{1}));
+      if (source.chance(0.7)) {
+        node.input(source.bytes(dtype, {}));
+      } else {
+        node.no_input();
+      }
+      if (turn % 10 == 0) break;
+    }
+    if (turn % 10 == 0) {
+      node.constant(source.bytes(dtype, shape)).input(positive(source, {})).no_input();
+    }
+    node.input(positive(source, {}));
+    if (source.chance(0.7)) node.input(source.bytes(dtype, {}));
+    if (is_ours && source.chance(0.5)) node.attribute("activation", std::string("Relu"));
+    CHECK(node.difference(kExact) == "");
+  }
+}
+
 TEST_CASE("conversions to and from 8 bits are exact") {
   Source source(46);
   for (int turn = 0; turn < 120; ++turn) {

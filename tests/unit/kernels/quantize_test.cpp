@@ -22,8 +22,8 @@ std::int32_t quantized(float x, Quantization q, double low, double high) {
 }  // namespace
 
 TEST_CASE("quantize rounds halves to even, saturates and takes a NaN for the least") {
-  const std::vector<float> x = {0.5F,  1.5F,  2.5F,   -0.5F, 1e30F,
-                                -1e30F, NAN, 126.9F, INFINITY, -INFINITY};
+  const std::vector<float> x = {0.5F,   1.5F, 2.5F,   -0.5F,    1e30F,
+                                -1e30F, NAN,  126.9F, INFINITY, -INFINITY};
   const std::vector<std::int8_t> expected = {0, 2, 2, 0, 127, -128, -128, 127, 127, -128};
   for (const Isa isa : supported_isas()) {
     CAPTURE(isa_name(isa));
@@ -63,6 +63,45 @@ TEST_CASE("quantize and dequantize equal a plain loop for any count, scale and z
       REQUIRE(ys[count] == 77);
       REQUIRE(zu[count] == 7.0F);
       REQUIRE(zs[count] == 7.0F);
+    }
+  }
+}
+
+TEST_CASE("a sum of 8-bit tensors has the bits of dequantizing, adding and quantizing") {
+  for (const Isa isa : supported_isas()) {
+    const QuantizeTable& table = quantize_table(isa);
+    Random random;
+    for (int round = 0; round < 200; ++round) {
+      const std::int64_t count = random.upto(70);
+      std::vector<std::uint8_t> a(count), b(count), y(count + 1, 77);
+      for (std::uint8_t& byte : a) byte = static_cast<std::uint8_t>(random.upto(255));
+      for (std::uint8_t& byte : b) byte = static_cast<std::uint8_t>(random.upto(255));
+      const bool is_signed = round % 2 == 0;
+      const int least = is_signed ? -128 : 0;
+      const auto make = [&] {
+        const float scale = 0.001F + 0.0001F * static_cast<float>(random.upto(900));
+        return Quantization{scale, static_cast<std::int32_t>(least + random.upto(255))};
+      };
+      QuantizedSum q{make(), make(), make()};
+      if (round % 3 == 0) q.low = q.y.zero;
+      const auto* as = reinterpret_cast<const std::int8_t*>(a.data());
+      const auto* bs = reinterpret_cast<const std::int8_t*>(b.data());
+      if (is_signed) {
+        table.add_s8(as, bs, count, q, reinterpret_cast<std::int8_t*>(y.data()));
+      } else {
+        table.add_u8(a.data(), b.data(), count, q, y.data());
+      }
+      CAPTURE(isa_name(isa));
+      CAPTURE(round);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const int x0 = is_signed ? as[i] : a[i], x1 = is_signed ? bs[i] : b[i];
+        const volatile float left = static_cast<float>(x0 - q.a.zero) * q.a.scale;
+        const volatile float right = static_cast<float>(x1 - q.b.zero) * q.b.scale;
+        const int sum = quantized(left + right, q.y, least, least + 255);
+        const int expected = std::max(q.low, sum);
+        REQUIRE((is_signed ? static_cast<std::int8_t>(y[i]) : y[i]) == expected);
+      }
+      REQUIRE(y[count] == 77);
     }
   }
 }
