@@ -20,6 +20,8 @@ Status fuse_silu(Graph& graph, const PassOptions& options);
 Status fuse_conv(Graph& graph, const PassOptions& options);
 /// The same for quantised weights that no integer kernel took.
 Status fold_weights(Graph& graph, const PassOptions& options);
+/// Rows of a large weight that is widened are gathered first, then widened.
+Status gather_first(Graph& graph, const PassOptions& options);
 /// Scaling and shifting of channels after a convolution, batch normalisation above all, into its
 /// weights and bias.
 Status fold_channel_scale(Graph& graph, const PassOptions& options);

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::array kCommonPasses = {
     Pass{"remove_no_ops", 1, remove_no_ops},
+    Pass{"gather_first", 1, gather_first},
     Pass{"fold_constants", 1, fold_constants},
     Pass{"remove_dead_nodes", 1, remove_dead_nodes},
 };
