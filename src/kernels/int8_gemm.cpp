@@ -1,6 +1,7 @@
 #include "kernels/int8_gemm.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "kernels/int8_gemm_impl.h"
@@ -303,7 +304,16 @@ bool int8_needs_row_sums(bool b_signed, const std::int32_t* b_zeros, std::int64_
 void int8_shift_sign(const void* from, void* to, std::int64_t count) {
   const auto* source = static_cast<const std::uint8_t*>(from);
   auto* target = static_cast<std::uint8_t*>(to);
-  for (std::int64_t i = 0; i < count; ++i) target[i] = source[i] ^ 0x80;
+  // Sixteen at a time: the compiler leaves the plain loop at one.
+  using Bytes [[gnu::vector_size(16)]] = std::uint8_t;
+  std::int64_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    Bytes bytes;
+    std::memcpy(&bytes, source + i, sizeof bytes);
+    bytes ^= 0x80;
+    std::memcpy(target + i, &bytes, sizeof bytes);
+  }
+  for (; i < count; ++i) target[i] = source[i] ^ 0x80;
 }
 
 std::size_t int8_gemm_scratch_bytes(const Int8MatrixArgs& args, Isa isa) {
