@@ -45,6 +45,7 @@ int cgroup_processor_count(int fallback) {
   return static_cast<int>(std::max(1L, std::min<long>(fallback, (quota + period - 1) / period)));
 }
 
+using Clock = std::chrono::steady_clock;
 using Body = FunctionRef<void(std::int64_t, std::int64_t)>;
 
 /// One loop; workers join it while it is open.
@@ -54,12 +55,12 @@ struct Loop {
   std::int64_t grain = 1;
   std::atomic<std::int64_t> next{0};
 
-  void work() {
-    while (true) {
-      const std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
-      if (begin >= count) return;
-      (*body)(begin, std::min(begin + grain, count));
-    }
+  /// Does one chunk; false when there is none left.
+  bool step() {
+    const std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
+    if (begin >= count) return false;
+    (*body)(begin, std::min(begin + grain, count));
+    return true;
   }
 };
 
@@ -91,6 +92,8 @@ struct ThreadPool::Impl {
   std::atomic<std::uint64_t> state{0};
   std::atomic<std::uint64_t> generation{0};
   std::atomic<int> open_runs{0};
+  /// When the run that is open may wake workers, in ticks of the clock.
+  std::atomic<Clock::rep> wake_time{0};
   std::atomic<int> parked{0};
   std::atomic<bool> stop{false};
   std::mutex owner;
@@ -113,13 +116,16 @@ struct ThreadPool::Impl {
 
   /// Waits for a generation after `seen`; false when the pool stops.
   bool wait_for_loop(std::uint64_t seen) {
-    using Clock = std::chrono::steady_clock;
-    const auto limit = Clock::now() + std::chrono::microseconds(options.spin_us);
+    const auto start = Clock::now();
+    const auto limit = start + std::chrono::microseconds(options.spin_us);
+    const auto idle_limit = start + std::chrono::microseconds(options.linger_us);
     for (int turn = 1;; ++turn) {
       if (stop.load(std::memory_order_relaxed)) return false;
       if (generation.load(std::memory_order_acquire) != seen) return true;
-      if (open_runs.load(std::memory_order_relaxed) == 0) break;
-      if (turn % 256 == 0 && Clock::now() > limit) break;
+      if (turn % 64 == 0) {
+        const bool is_idle = open_runs.load(std::memory_order_relaxed) == 0;
+        if (Clock::now() > (is_idle ? idle_limit : limit)) break;
+      }
       relax();
     }
     std::unique_lock lock(parking->mutex);
@@ -136,7 +142,8 @@ struct ThreadPool::Impl {
     while (wait_for_loop(seen)) {
       seen = generation.load(std::memory_order_acquire);
       if (!join()) continue;
-      loop.work();
+      while (loop.step()) {
+      }
       state.fetch_sub(1, std::memory_order_acq_rel);
     }
   }
@@ -167,11 +174,13 @@ struct ThreadPool::Impl {
     loop.next.store(0, std::memory_order_relaxed);
     state.store(kOpen, std::memory_order_release);
     generation.fetch_add(1);
-    if (parked.load() > 0) {
+    bool may_need_waking = parked.load() > 0;
+    do {
+      if (!may_need_waking || Clock::now().time_since_epoch().count() < wake_time) continue;
+      may_need_waking = false;
       const std::lock_guard lock(parking->mutex);
       parking->wake.notify_all();
-    }
-    loop.work();
+    } while (loop.step());
     state.fetch_and(~kOpen, std::memory_order_acq_rel);
     for (int turn = 1; (state.load(std::memory_order_acquire) & kInside) != 0; ++turn) {
       turn % 4096 == 0 ? static_cast<void>(sched_yield()) : relax();
@@ -202,7 +211,10 @@ int ThreadPool::thread_count() const { return impl_->options.thread_count; }
 int ThreadPool::thread_index() { return t_thread_index; }
 
 ThreadPool::RunScope::RunScope(ThreadPool& pool) : pool_(pool) {
-  pool_.impl_->open_runs.fetch_add(1, std::memory_order_relaxed);
+  Impl& impl = *pool_.impl_;
+  if (impl.open_runs.fetch_add(1, std::memory_order_relaxed) != 0) return;
+  const auto wake_time = Clock::now() + std::chrono::microseconds(impl.options.wake_after_us);
+  impl.wake_time.store(wake_time.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 ThreadPool::RunScope::~RunScope() {
