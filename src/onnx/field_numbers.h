@@ -134,7 +134,7 @@ enum Inner : std::uint32_t { kElement = 1, kSecond = 2 };
 
 namespace shape_field {
 enum Number : std::uint32_t { kDim = 1 };
-enum Dimension : std::uint32_t { kValue = 1, kParameter = 2 };
+enum Dimension : std::uint32_t { kValue = 1, kParameter = 2, kDenotation = 3 };
 }  // namespace shape_field
 
 namespace tensor_field {

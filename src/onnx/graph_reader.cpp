@@ -91,6 +91,8 @@ class GraphReader {
 
   Status read_initializers(const Parts& parts);
   Status declare_input(std::string_view name, Type type);
+  /// Tells the model what the dimensions of a declared input of the main graph stand for.
+  void note_denotations(std::string_view name, std::string_view message);
   Status declare_constants();
   Status declare_nodes(const Messages& messages);
   /// Sets the type of a value that has none yet. Types of unknown names are of no use.
@@ -238,6 +240,15 @@ Status GraphReader::declare_input(std::string_view name, Type type) {
   return {};
 }
 
+void GraphReader::note_denotations(std::string_view name, std::string_view message) {
+  if (!is_main() || context_.denotations == nullptr) return;
+  const auto found = scope_.names.find(name);
+  if (found == scope_.names.end() || graph_->value(found->second).default_value) return;
+  for (auto& [axis, text] : read_denotations(message)) {
+    context_.denotations->push_back({found->second, axis, std::move(text)});
+  }
+}
+
 Status GraphReader::declare_constants() {
   for (Initializer& initializer : initializers_) {
     if (initializer.is_declared) continue;
@@ -332,8 +343,7 @@ Status GraphReader::read_node(PendingNode& pending) {
   for (const std::string_view name : pending.inputs) {
     const ValueId value = name.empty() ? kNoValue : resolve(scope_, name);
     if (value == kNoValue && !name.empty()) {
-      return failure(Code::InvalidModel,
-                     "{} uses '{}', which no input, initializer or node makes",
+      return failure(Code::InvalidModel, "{} uses '{}', which no input, initializer or node makes",
                      node.describe(*graph_), name);
     }
     node.inputs.push_back(value);
@@ -348,8 +358,8 @@ Status GraphReader::read_node(PendingNode& pending) {
       return std::move(attribute).take_status().with("reading " + node.describe(*graph_));
     }
     if (node.attributes.has(attribute->first)) {
-      return failure(Code::InvalidModel, "{} has the attribute '{}' twice",
-                     node.describe(*graph_), attribute->first);
+      return failure(Code::InvalidModel, "{} has the attribute '{}' twice", node.describe(*graph_),
+                     attribute->first);
     }
     node.attributes.set(std::move(attribute->first), std::move(attribute->second));
   }
@@ -365,8 +375,8 @@ Status GraphReader::read_nodes() {
 Status GraphReader::add_output(std::string_view name) {
   const ValueId value = name.empty() ? kNoValue : resolve(scope_, name);
   if (value == kNoValue) {
-    return failure(Code::InvalidModel,
-                   "graph output '{}' is made by no input, initializer or node", name);
+    return failure(Code::InvalidModel, "graph output '{}' is made by no input, initializer or node",
+                   name);
   }
   graph_->add_output(value);
   return {};
@@ -417,6 +427,7 @@ Status read_graph_body(GraphReader& reader, const Parts& parts, const GraphConte
   for (const std::string_view message : parts.inputs) {
     SDX_ASSIGN(NamedType input, read_value_info(message, context.symbols));
     SDX_TRY(reader.declare_input(input.name, std::move(input.type)));
+    reader.note_denotations(input.name, message);
   }
   SDX_TRY(reader.declare_constants());
   SDX_TRY(reader.declare_nodes(parts.nodes));

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "ir/graph.h"
 #include "onnx/tensor_reader.h"
@@ -23,6 +24,8 @@ struct GraphContext {
   std::int64_t ir_version = 0;
   /// Null in functions, whose named dimensions differ from call to call.
   SymbolTable* symbols = nullptr;
+  /// Takes those of the main graph's inputs; null when nobody wants them.
+  std::vector<DimDenotation>* denotations = nullptr;
   std::unordered_map<std::string, std::int64_t> opsets;
   bool in_function = false;
 };

@@ -96,7 +96,8 @@ Status check_ir_version(std::int64_t version) {
                  "the model's ir_version is {}, expected 1 to {}", version, kNewestIrVersion);
 }
 
-Status read_message(const Source& source, const ReadOptions& options, Model& model) {
+Status read_message(const Source& source, const ReadOptions& options,
+                    std::vector<DimDenotation>* denotations, Model& model) {
   SDX_TRY(check_kind(source.bytes));
   const ModelParts parts = read_parts(source.bytes, model);
   if (!parts.graph) {
@@ -114,17 +115,19 @@ Status read_message(const Source& source, const ReadOptions& options, Model& mod
     model.functions.push_back(std::move(function));
   }
   SDX_TRY(check_functions(model.functions));
+  context.denotations = denotations;
   SDX_ASSIGN(const auto graph, read_graph(*parts.graph, context, nullptr, 0));
   model.graph = std::move(*graph);
   return {};
 }
 
-Result<Model> read(Source source, const std::string& path, const ReadOptions& options) {
+Result<Model> read(Source source, const std::string& path, const ReadOptions& options,
+                   std::vector<DimDenotation>* denotations) {
   Model model;
   model.path = path;
   ExternalData external(path, options);
   source.external = &external;
-  SDX_TRY(guarded([&] { return read_message(source, options, model); }));
+  SDX_TRY(guarded([&] { return read_message(source, options, denotations, model); }));
   if (source.owner) model.keep_alive.push_back(source.owner);
   external.add_files_to(model.keep_alive);
   return model;
@@ -132,7 +135,8 @@ Result<Model> read(Source source, const std::string& path, const ReadOptions& op
 
 }  // namespace
 
-Result<Model> read_model(const std::string& path, const ReadOptions& options) {
+Result<Model> read_model(const std::string& path, const ReadOptions& options,
+                         std::vector<DimDenotation>* denotations) {
   const std::string place = fmt::format("reading '{}'", path);
   if (path.ends_with(".ort")) {
     return failure(Code::Unsupported,
@@ -145,12 +149,13 @@ Result<Model> read_model(const std::string& path, const ReadOptions& options) {
   source.bytes = as_text(file->bytes());
   source.file = file->path();
   source.owner = std::move(file);
-  auto model = read(std::move(source), path, options);
+  auto model = read(std::move(source), path, options, denotations);
   if (!model.ok()) return std::move(model).take_status().with(place);
   return model;
 }
 
-Result<Model> read_model_from_bytes(std::span<const std::byte> bytes, const ReadOptions& options) {
+Result<Model> read_model_from_bytes(std::span<const std::byte> bytes, const ReadOptions& options,
+                                    std::vector<DimDenotation>* denotations) {
   Source source;
   source.bytes = as_text(bytes);
   source.owner = options.owner;
@@ -160,7 +165,7 @@ Result<Model> read_model_from_bytes(std::span<const std::byte> bytes, const Read
     source.bytes = {reinterpret_cast<const char*>(copy.data()), bytes.size()};
     source.owner = copy.owner();
   }
-  auto model = read(std::move(source), "", options);
+  auto model = read(std::move(source), "", options, denotations);
   if (!model.ok()) return std::move(model).take_status().with("reading a model from memory");
   return model;
 }

@@ -42,6 +42,13 @@ struct ReadOptions {
 /// (see Tensor).
 inline constexpr std::size_t kAlignedCopyBytes = std::size_t{64} << 10;
 
+/// What a model says a dimension of an input stands for ("DATA_BATCH"), whatever its name or size.
+struct DimDenotation {
+  ValueId input = kNoValue;
+  int axis = 0;
+  std::string text;
+};
+
 /// The ONNX model in a file. Initializers are views into the mapped file or into mapped files of
 /// external data, which must lie in the model's folder (or, when the model is a link, in the folder
 /// of what it leads to); numbers in typed fields (int32_data ...) are decoded.
@@ -54,10 +61,13 @@ inline constexpr std::size_t kAlignedCopyBytes = std::size_t{64} << 10;
 /// Errors   NoSuchFile, InvalidProtobuf, InvalidModel, Unsupported; the message names the file and,
 ///          where they are known, node, operator and tensor. Nothing in a file causes a crash, or
 ///          memory out of proportion to its size. Files of 4 GiB and more must use external data.
-Result<Model> read_model(const std::string& path, const ReadOptions& options = {});
+/// `denotations` takes those of the main graph's inputs; it may be null.
+Result<Model> read_model(const std::string& path, const ReadOptions& options = {},
+                         std::vector<DimDenotation>* denotations = nullptr);
 /// The same for a model in memory.
 Result<Model> read_model_from_bytes(std::span<const std::byte> bytes,
-                                    const ReadOptions& options = {});
+                                    const ReadOptions& options = {},
+                                    std::vector<DimDenotation>* denotations = nullptr);
 
 /// The tensor in a file that holds a TensorProto.
 Result<Tensor> read_tensor_file(const std::string& path);

@@ -159,4 +159,40 @@ Result<NamedType> read_value_info(std::string_view message, SymbolTable* symbols
   return named;
 }
 
+namespace {
+
+/// The last message in that field; "" when there is none.
+std::string_view inner(std::string_view message, std::uint32_t number) {
+  std::string_view found;
+  Fields fields(message);
+  while (fields.next()) {
+    if (fields.number() == number) {
+      found = fields.bytes();
+    } else {
+      fields.skip();
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::pair<int, std::string>> read_denotations(std::string_view message) {
+  std::vector<std::pair<int, std::string>> denotations;
+  const std::string_view tensor =
+      inner(inner(message, value_info_field::kType), type_field::kTensor);
+  Fields fields(inner(tensor, type_field::kSecond));
+  int axis = 0;
+  while (fields.next()) {
+    if (fields.number() != shape_field::kDim) {
+      fields.skip();
+      continue;
+    }
+    const std::string_view text = inner(fields.bytes(), shape_field::kDenotation);
+    if (!text.empty()) denotations.emplace_back(axis, text);
+    ++axis;
+  }
+  return denotations;
+}
+
 }  // namespace sardonyx::onnx

@@ -2,6 +2,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "ir/shape.h"
@@ -22,5 +24,8 @@ struct NamedType {
 };
 /// Errors   as read_type; the message names the value.
 Result<NamedType> read_value_info(std::string_view message, SymbolTable* symbols);
+
+/// The dimensions of a ValueInfoProto's tensor type that have a denotation: axis and text.
+std::vector<std::pair<int, std::string>> read_denotations(std::string_view message);
 
 }  // namespace sardonyx::onnx

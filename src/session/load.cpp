@@ -1,6 +1,8 @@
 #include "session/load.h"
 
 #include <algorithm>
+#include <cctype>
+#include <optional>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -8,23 +10,67 @@
 #include "ops/infer.h"
 #include "ops/schema.h"
 #include "passes/pipeline.h"
+#include "session/known_keys.h"
 
 namespace sardonyx {
 
 namespace {
 
-/// Puts sizes in the place of the symbols that the options name.
-void fix_dimensions(Model& model, const SessionOptions& options) {
-  for (const auto& [name, size] : options.dimensions_by_name) {
-    const Dim symbol = model.symbols.intern(name);
-    for (const ValueId input : model.graph.inputs()) {
-      auto& shape = model.graph.value(input).type.shape;
-      if (!shape) continue;
-      for (int axis = 0; axis < shape->rank(); ++axis) {
-        if ((*shape)[axis] == symbol) (*shape)[axis] = size;
+std::string lower(std::string_view text) {
+  std::string lowered(text);
+  for (char& c : lowered) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lowered;
+}
+
+/// The size that the options give to a dimension, by denotation, by name or, agreeing, by both.
+Result<std::optional<std::int64_t>> override_of(const SessionOptions& options,
+                                                const std::string& symbol,
+                                                const std::string& denotation) {
+  std::optional<std::int64_t> size;
+  for (const auto& [wanted, given] : options.dimensions_by_denotation) {
+    if (!size && !denotation.empty() && lower(wanted) == lower(denotation)) size = given;
+  }
+  for (const auto& [wanted, given] : options.dimensions_by_name) {
+    if (symbol.empty() || wanted != symbol) continue;
+    if (size && *size != given) {
+      return failure(Code::InvalidArgument,
+                     "dimension '{}' is to be {} by its name, but {} by its denotation '{}'",
+                     symbol, given, *size, denotation);
+    }
+    size = given;
+  }
+  return size;
+}
+
+std::string denotation_of(std::span<const DimDenotation> denotations, ValueId input, int axis) {
+  for (const DimDenotation& denotation : denotations) {
+    if (denotation.input == input && denotation.axis == axis) return denotation.text;
+  }
+  return "";
+}
+
+/// Puts sizes in the place of the dimensions of inputs that the options name. A negative size
+/// leaves the dimension open.
+Status fix_dimensions(Model& model, const SessionOptions& options,
+                      std::span<const DimDenotation> denotations) {
+  if (options.dimensions_by_name.empty() && options.dimensions_by_denotation.empty()) return {};
+  for (const ValueId id : model.graph.inputs()) {
+    Value& input = model.graph.value(id);
+    if (!input.type.shape || input.default_value != nullptr) continue;
+    Shape& shape = *input.type.shape;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      SDX_ASSIGN(const auto size, override_of(options, model.symbols.name(shape[axis]),
+                                              denotation_of(denotations, id, axis)));
+      if (!size) continue;
+      if (is_known(shape[axis]) && shape[axis] != *size) {
+        return failure(Code::InvalidArgument,
+                       "dimension {} of input '{}' is {}, but the options override it with {}",
+                       axis, input.name, shape[axis], *size);
       }
+      shape[axis] = *size < 0 ? kUnknownDim : *size;
     }
   }
+  return {};
 }
 
 /// A file of a few bytes can declare a sparse tensor of any dense size.
@@ -87,6 +133,17 @@ PassOptions pass_options(const Graph& graph, const SessionOptions& options) {
   return result;
 }
 
+void warn_of_misspelled_keys(const SessionOptions& options) {
+  for (const auto& [key, value] : options.entries) {
+    const std::string guess = intended_session_key(key);
+    if (guess.empty()) continue;
+    log(Severity::Warning,
+        "session config key '{}' is not known and has no effect; did you mean "
+        "'{}'?",
+        key, guess);
+  }
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::int64_t>> known_opsets() {
@@ -104,13 +161,15 @@ Status report_progress(const SessionOptions& options, LoadStage stage) {
                  kNames[index]);
 }
 
-Status prepare_model(Model& model, const SessionOptions& options) {
+Status prepare_model(Model& model, const SessionOptions& options,
+                     std::span<const DimDenotation> denotations) {
   SDX_TRY(report_progress(options, LoadStage::Check));
   for (const auto& [domain, version] : model.opset_imports) SDX_TRY(check_opset(domain, version));
   SDX_TRY(inline_functions(model));
   std::size_t budget_bytes = kDensifiedBytesMax;
   SDX_TRY(densify_initializers(model.graph, budget_bytes));
-  fix_dimensions(model, options);
+  warn_of_misspelled_keys(options);
+  SDX_TRY(fix_dimensions(model, options, denotations));
   SDX_TRY(infer_types(model.graph));
   SDX_TRY(report_progress(options, LoadStage::Optimize));
   SDX_TRY(run_passes(PassStage::Common, model.graph, pass_options(model.graph, options)));

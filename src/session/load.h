@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "base/status.h"
 #include "ir/graph.h"
 #include "session/session.h"
@@ -17,6 +19,8 @@ Status report_progress(const SessionOptions& options, LoadStage stage);
 
 /// The steps between a model's bytes and its compilation: functions inlined, dimensions fixed,
 /// types inferred, common passes run, the optimized model written when asked for.
-Status prepare_model(Model& model, const SessionOptions& options);
+/// Errors   InvalidArgument when the options override a dimension that has another size.
+Status prepare_model(Model& model, const SessionOptions& options,
+                     std::span<const DimDenotation> denotations = {});
 
 }  // namespace sardonyx

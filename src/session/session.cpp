@@ -1,8 +1,11 @@
 #include "session/session.h"
 
 #include <array>
+#include <cstdint>
+#include <utility>
 
 #include "base/text.h"
+#include "ops/movement.h"
 #include "session/compile.h"
 #include "session/load.h"
 #include "session/profile.h"
@@ -171,7 +174,8 @@ Status Session::Impl::check_feed(const SessionValue& expected, const Datum& fed)
 Session::Session() : impl_(std::make_unique<Impl>()) {}
 Session::~Session() = default;
 
-static Status finish_loading(Model model, Session::Impl& session);
+static Status finish_loading(Model model, std::span<const DimDenotation> denotations,
+                             Session::Impl& session);
 
 Result<std::unique_ptr<Session>> Session::load(std::shared_ptr<Environment> environment,
                                                const std::string& path, SessionOptions options) {
@@ -179,8 +183,9 @@ Result<std::unique_ptr<Session>> Session::load(std::shared_ptr<Environment> envi
   session->impl_->environment = std::move(environment);
   session->impl_->options = std::move(options);
   SDX_TRY(report_progress(session->impl_->options, LoadStage::Read));
-  SDX_ASSIGN(Model model, read_model(path, session->impl_->options.read));
-  Status status = finish_loading(std::move(model), *session->impl_);
+  std::vector<DimDenotation> denotations;
+  SDX_ASSIGN(Model model, read_model(path, session->impl_->options.read, &denotations));
+  Status status = finish_loading(std::move(model), denotations, *session->impl_);
   if (!status.ok()) return std::move(status).with("loading '" + path + "'");
   return session;
 }
@@ -192,16 +197,18 @@ Result<std::unique_ptr<Session>> Session::load_bytes(std::shared_ptr<Environment
   session->impl_->environment = std::move(environment);
   session->impl_->options = std::move(options);
   SDX_TRY(report_progress(session->impl_->options, LoadStage::Read));
-  SDX_ASSIGN(Model model, read_model_from_bytes(bytes, session->impl_->options.read));
-  Status status = finish_loading(std::move(model), *session->impl_);
+  std::vector<DimDenotation> denotations;
+  SDX_ASSIGN(Model model, read_model_from_bytes(bytes, session->impl_->options.read, &denotations));
+  Status status = finish_loading(std::move(model), denotations, *session->impl_);
   if (!status.ok()) return std::move(status).with("loading a model from memory");
   return session;
 }
 
-static Status finish_loading(Model model, Session::Impl& session) {
+static Status finish_loading(Model model, std::span<const DimDenotation> denotations,
+                             Session::Impl& session) {
   const auto start = Profiler::Clock::now();
   if (session.options.is_profiling) session.profiler = std::make_unique<TraceProfiler>();
-  SDX_TRY(prepare_model(model, session.options));
+  SDX_TRY(prepare_model(model, session.options, denotations));
   session.describe(model);
   session.pool =
       session.options.use_shared_pool
@@ -237,20 +244,42 @@ const Graph* Session::optimized_graph() const {
 
 namespace {
 
-/// Inputs of the compiled part from what was fed, by name. Small models stay off the heap.
-class Feeds {
+/// One item per input or output of the compiled part. Small models stay off the heap.
+template <typename T>
+class PerValue {
  public:
-  explicit Feeds(std::size_t count) : many_(count > kFew ? count : 0), count_(count) {}
-  std::span<Datum> data() {
-    return count_ > kFew ? std::span<Datum>(many_) : std::span<Datum>(few_).first(count_);
+  explicit PerValue(std::size_t count) : many_(count > kFew ? count : 0), count_(count) {}
+  std::span<T> data() {
+    return count_ > kFew ? std::span<T>(many_) : std::span<T>(few_).first(count_);
   }
 
  private:
   static constexpr std::size_t kFew = 16;
-  std::array<Datum, kFew> few_;
-  std::vector<Datum> many_;
+  std::array<T, kFew> few_{};
+  std::vector<T> many_;
   std::size_t count_;
 };
+
+/// Whether an output was asked for: the first who does gets what the run made.
+enum class Asked : std::uint8_t { Never, Waiting, Served };
+
+/// Gives a result to one who asked for it. The run wrote into the buffer of the first alone; others
+/// get a copy, since each may write into what it gets.
+Status hand_out(const Datum& result, Asked& state, Datum& wanted) {
+  const Tensor* made = result.tensor();
+  Tensor* given = wanted.tensor();
+  const bool is_first = std::exchange(state, Asked::Served) == Asked::Waiting;
+  if (is_first || made == nullptr || (given != nullptr && given->data() == made->data())) {
+    wanted = result;
+  } else if (given != nullptr && given->dtype() == made->dtype() &&
+             given->shape() == made->shape()) {
+    copy_elements(made->dtype(), given->mutable_data(), 0, made->data(), 0, made->element_count());
+  } else {
+    SDX_ASSIGN(Tensor copy, clone(*made));
+    wanted = std::move(copy);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -258,7 +287,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
                     std::span<const std::string_view> output_names, std::span<Datum> outputs,
                     const RunOptions& run_options) {
   Impl& impl = *impl_;
-  Feeds feeds(impl.all_inputs.size());
+  PerValue<Datum> feeds(impl.all_inputs.size());
   for (std::size_t i = 0; i < input_names.size(); ++i) {
     const auto found = impl.input_index.find(input_names[i]);
     if (found == impl.input_index.end()) {
@@ -278,7 +307,8 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
                      impl.all_inputs[i].type.to_string());
     }
   }
-  Feeds results(impl.outputs.size());
+  PerValue<Datum> results(impl.outputs.size());
+  PerValue<Asked> asked(impl.outputs.size());
   for (std::size_t i = 0; i < output_names.size(); ++i) {
     const auto found = impl.output_index.find(output_names[i]);
     if (found == impl.output_index.end()) {
@@ -286,7 +316,9 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
                      output_names[i], hint(output_names[i], impl.outputs),
                      join(names_of(impl.outputs), ", "));
     }
-    results.data()[found->second] = outputs[i];
+    Asked& state = asked.data()[found->second];
+    if (state == Asked::Never) results.data()[found->second] = outputs[i];
+    state = Asked::Waiting;
   }
   RunState state{*impl.pool, run_options.terminate, impl.profiler.get(), &random_generator()};
   const auto start = Profiler::Clock::now();
@@ -298,7 +330,8 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
     impl.profiler->record_session("model_run", start, Profiler::Clock::now());
   }
   for (std::size_t i = 0; i < output_names.size(); ++i) {
-    outputs[i] = results.data()[impl.output_index.find(output_names[i])->second];
+    const std::size_t index = impl.output_index.find(output_names[i])->second;
+    SDX_TRY(hand_out(results.data()[index], asked.data()[index], outputs[i]));
   }
   if (run_options.shrink) impl.compiled.compiled->shrink();
   return {};

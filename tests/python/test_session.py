@@ -176,6 +176,22 @@ def test_every_level_gives_the_same_result(session_of, level):
     assert session_of(models.relu(), options).run(None, {"x": X})[0].tolist() == [[1, 0, 3]]
 
 
+def test_an_output_can_be_asked_for_twice(session_of):
+    first, second = session_of(models.relu()).run(["y", "y"], {"x": X})
+    assert first.tolist() == second.tolist() == [[1, 0, 3]]
+    first[:] = 7
+    assert second.tolist() == [[1, 0, 3]]
+
+
+def test_free_dimensions_can_be_fixed_by_what_they_stand_for():
+    message = onnx.load_from_string(models.relu(["batch", 3]))
+    message.graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
+    options = sardonyx.SessionOptions()
+    options.add_free_dimension_override_by_denotation("DATA_BATCH", 5)
+    session = sardonyx.InferenceSession(message.SerializeToString(), options)
+    assert session.get_inputs()[0].shape == [5, 3]
+
+
 def test_free_dimensions_can_be_fixed():
     options = sardonyx.SessionOptions()
     options.add_free_dimension_override_by_name("batch", 5)
