@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,10 +74,11 @@ Result<Datum> make_feed(const Type& type, std::uint64_t seed) {
       seed = seed * 6364136223846793005U + 1442695040888963407U;
       // Mostly small values: 0, 1, 2 and some sign bits, so that indices and floats make sense.
       const auto byte = static_cast<std::uint8_t>(seed >> 56);
-      const std::size_t element = std::max<std::size_t>(tensor.byte_size() / std::max<std::size_t>(
-          static_cast<std::size_t>(*count), 1), 1);
+      const std::size_t element = std::max<std::size_t>(
+          tensor.byte_size() / std::max<std::size_t>(static_cast<std::size_t>(*count), 1), 1);
       const bool is_low = i % element == 0;
-      tensor.mutable_data()[i] = static_cast<std::byte>(is_low || byte > 250 ? byte % 3 : 0);
+      const int bound = type.dtype == DType::Bool ? 2 : 3;
+      tensor.mutable_data()[i] = static_cast<std::byte>(is_low || byte > 250 ? byte % bound : 0);
     }
   }
   return Datum(std::move(tensor));
@@ -101,22 +103,29 @@ void run_once(Session& session) {
   if (!status.ok() && status.to_string().empty()) __builtin_trap();
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void load_and_run(std::span<const std::byte> bytes) {
   static const std::shared_ptr<Environment> environment = [] {
     set_log_level(Severity::Fatal);
     return make_environment();
   }();
-  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   SessionOptions options;
-  options.thread_count = 1 + static_cast<int>(size % 2);
+  options.thread_count = 1 + static_cast<int>(bytes.size() % 2);
   options.read.borrow_bytes = true;
   const auto session = Session::load_bytes(environment, bytes, options);
   if (session.ok()) {
     run_once(**session);
   } else if (session.status().to_string().empty()) {
     __builtin_trap();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    load_and_run({reinterpret_cast<const std::byte*>(data), size});
+  } catch (const std::bad_alloc&) {
+    // The C interface answers so too.
   }
   return 0;
 }

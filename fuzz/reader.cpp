@@ -1,9 +1,9 @@
 // Model bytes through the reader alone: whatever they are, the answer is a model or an error.
+#include "onnx/reader.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
-
-#include "onnx/reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
