@@ -225,12 +225,15 @@ Result<std::unique_ptr<Kernel>> create_reduce(const KernelRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<ReduceKernel>(request, kKind, kIsMean));
 }
 
+// A row is read to its end before its first result is written.
+constexpr unsigned kInPlace = Instruction::kInPlace;
+
 constexpr KernelRow kRows[] = {
-    {"", "Softmax", 1, create_softmax},
-    {"", "LayerNormalization", 1, create_norm<true>},
-    {"", "RMSNormalization", 23, create_norm<false>},
-    {"com.microsoft", "SimplifiedLayerNormalization", 1, create_norm<false>},
-    {"", "SimplifiedLayerNormalization", 1, create_norm<false>},
+    {"", "Softmax", 1, create_softmax, kInPlace},
+    {"", "LayerNormalization", 1, create_norm<true>, kInPlace},
+    {"", "RMSNormalization", 23, create_norm<false>, kInPlace},
+    {"com.microsoft", "SimplifiedLayerNormalization", 1, create_norm<false>, kInPlace},
+    {"", "SimplifiedLayerNormalization", 1, create_norm<false>, kInPlace},
     {"", "ReduceMean", 1, create_reduce<kernels::ReduceKind::Sum, true>},
     {"", "ReduceSum", 1, create_reduce<kernels::ReduceKind::Sum, false>},
     {"", "ReduceMax", 1, create_reduce<kernels::ReduceKind::Max, false>},
