@@ -135,17 +135,15 @@ void fill_zero(Tensor& tensor) {
   }
 }
 
-void copy_strided(DType dtype, const Shape& shape, std::byte* to, const StridedView& to_view,
-                  const std::byte* from, const StridedView& from_view) {
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
-  const Box box = simplify(shape, to_view.strides, from_view.strides);
-  const RunFn run = mover(dtype);
+namespace {
+
+/// Copies positions [begin, begin + count) of the last axis for all positions of the others.
+void copy_slab(RunFn run, const Box& box, std::byte* to, std::int64_t to_index,
+               const std::byte* from, std::int64_t from_index, std::int64_t count) {
   const int last = box.shape.rank() - 1;
   Shape position = Shape::filled(last, 0);
-  std::int64_t to_index = to_view.offset;
-  std::int64_t from_index = from_view.offset;
   while (true) {
-    run(to, to_index, box.to[last], from, from_index, box.from[last], box.shape[last]);
+    run(to, to_index, box.to[last], from, from_index, box.from[last], count);
     int axis = last - 1;
     for (; axis >= 0; --axis) {
       to_index += box.to[axis];
@@ -156,6 +154,25 @@ void copy_strided(DType dtype, const Shape& shape, std::byte* to, const StridedV
       position[axis] = 0;
     }
     if (axis < 0) return;
+  }
+}
+
+}  // namespace
+
+void copy_strided(DType dtype, const Shape& shape, std::byte* to, const StridedView& to_view,
+                  const std::byte* from, const StridedView& from_view) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
+  const Box box = simplify(shape, to_view.strides, from_view.strides);
+  const int last = box.shape.rank() - 1;
+  const std::int64_t length = box.shape[last];
+  // A transpose reads down a column: a slab of a few rows stays in the cache from one column to
+  // the next.
+  constexpr std::int64_t kSlab = 64;
+  const bool is_transpose = last > 0 && box.from[last] != 1 && box.from[last - 1] == 1;
+  const std::int64_t step = is_transpose ? kSlab : length;
+  for (std::int64_t begin = 0; begin < length; begin += step) {
+    copy_slab(mover(dtype), box, to, to_view.offset + begin * box.to[last], from,
+              from_view.offset + begin * box.from[last], std::min(step, length - begin));
   }
 }
 

@@ -38,7 +38,9 @@ Status fuse_matmul(Graph& graph, const PassOptions& options);
 Status fuse_integer_matmul(Graph& graph, const PassOptions& options);
 /// Convolutions between DequantizeLinear and QuantizeLinear as convolutions of integers.
 Status fuse_quantized_conv(Graph& graph, const PassOptions& options);
-/// The same for sums.
+/// Products of matrices that DequantizeLinear makes as products of integers, scaled to floats.
+Status fuse_quantized_matmul(Graph& graph, const PassOptions& options);
+/// Sums between DequantizeLinear and QuantizeLinear as sums of integers.
 Status fuse_quantized_add(Graph& graph, const PassOptions& options);
 /// Puts channels last around 2-D convolutions, with transposes where the layouts meet.
 Status use_channels_last(Graph& graph, const PassOptions& options);

@@ -18,6 +18,7 @@ constexpr std::array kCommonPasses = {
 
 constexpr std::array kProviderPasses = {
     Pass{"fuse_quantized_conv", 0, fuse_quantized_conv},
+    Pass{"fuse_quantized_matmul", 0, fuse_quantized_matmul},
     Pass{"fuse_quantized_add", 0, fuse_quantized_add},
     Pass{"remove_dead_nodes", 0, remove_dead_nodes},
     Pass{"fold_weights", 1, fold_weights},

@@ -93,3 +93,52 @@ TEST_CASE(
   CHECK(rewritten(small, pass, {images()[0]}, 0.25) ==
         "Transpose QLinearConv QLinearAdd DequantizeLinear Transpose");
 }
+
+TEST_CASE("a product of dequantised matrices is one of integers, by columns and transposed too") {
+  for (const bool is_gemm : {false, true}) {
+    for (const bool per_column : {false, true}) {
+      CAPTURE(is_gemm);
+      CAPTURE(per_column);
+      QuantizedGraph small;
+      const ValueId x = small.dequantize(small.input("a", {3, 8}, kU8), kU8);
+      const Shape shape = is_gemm ? Shape{5, 8} : Shape{8, 5};
+      const ValueId weight = small.constant(bytes(shape, DType::Int8, 13));
+      const ValueId scale =
+          per_column ? small.floats({5}, {0.01F, 0.02F, 0.03F, 0.04F, 0.05F}) : small.scale(0.01F);
+      const ValueId zero =
+          per_column ? small.constant(bytes({5}, DType::Int8, 1)) : small.zero(DType::Int8, 2);
+      const ValueId w = small.node("DequantizeLinear", {weight, scale, zero},
+                                   with({{"axis", attribute(is_gemm ? 0 : 1)}}));
+      const ValueId bias = small.floats({5}, {1, -2, 3, 0.5F, 7});
+      small.output(is_gemm ? small.node("Gemm", {x, w, bias}, with({{"transB", attribute(1)}}))
+                           : small.node("MatMul", {x, w}));
+      const std::string found =
+          rewritten(small, fuse_quantized_matmul, {bytes({3, 8}, kU8, 7)}, 1e-4);
+      CHECK(found == (is_gemm ? "Transpose MatMulIntegerToFloat" : "MatMulIntegerToFloat"));
+    }
+  }
+}
+
+TEST_CASE("a product with scales along the sum, factors or a fed weight stays") {
+  const auto stays = [](QuantizedGraph& small, const std::vector<Datum>& fed) {
+    return rewritten(small, fuse_quantized_matmul, fed).find("Integer") == std::string::npos;
+  };
+  const std::vector<Datum> fed = {bytes({2, 3}, kU8, 7)};
+  QuantizedGraph rows;
+  const ValueId by_rows =
+      rows.node("DequantizeLinear",
+                {rows.constant(bytes({3, 3}, DType::Int8, 5)), rows.floats({3}, {1, 2, 3})},
+                with({{"axis", attribute(0)}}));
+  rows.output(rows.node("MatMul", {rows.dequantize(rows.input("a", {2, 3}, kU8), kU8), by_rows}));
+  CHECK(stays(rows, fed));
+  QuantizedGraph scaled;
+  const ValueId w = scaled.node("DequantizeLinear",
+                                {scaled.constant(bytes({3, 4}, DType::Int8, 5)), scaled.scale(1)});
+  scaled.output(scaled.node("Gemm", {scaled.dequantize(scaled.input("a", {2, 3}, kU8), kU8), w},
+                            with({{"alpha", Attribute(0.5F)}})));
+  CHECK(stays(scaled, fed));
+  QuantizedGraph both;
+  both.output(both.node("MatMul", {both.dequantize(both.input("a", {2, 3}, kU8), kU8),
+                                   both.dequantize(both.input("b", {3, 2}, kU8), kU8)}));
+  CHECK(stays(both, {fed[0], bytes({3, 2}, kU8, 3)}));
+}
