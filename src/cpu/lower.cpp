@@ -1,5 +1,8 @@
 #include "cpu/lower.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "cpu/registry.h"
 
 namespace sardonyx {
@@ -28,6 +31,53 @@ Result<Instruction> lower_node(const Graph& graph, const Node& node, PackedWeigh
   return instruction;
 }
 
+/// Whether that input is a weight that its kernels read through unaligned loads or byte by byte
+/// where it stands: it is not copied, since it may be most of a model.
+bool takes_unaligned(const Graph& graph, const Node& node, std::size_t input) {
+  if (node.op_type == "Gather") return input == 0;
+  constexpr std::string_view kProducts[] = {"Conv",   "FusedConv",     "NhwcConv",
+                                            "MatMul", "FusedMatMul",   "TransposeMatMul",
+                                            "Gemm",   "NhwcFusedConv", "FusedGemm"};
+  const bool is_product =
+      std::find(std::begin(kProducts), std::end(kProducts), node.op_type) != std::end(kProducts);
+  const Type& type = graph.value(node.inputs[input]).type;
+  return is_product && input == 1 && type.dtype == DType::Float32;
+}
+
+/// Per value, whether all that use it take it unaligned. What leaves the graph does not stay so.
+std::vector<bool> unaligned_uses(const Graph& graph) {
+  std::vector<bool> may_stay(graph.value_count(), true);
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.is_removed) continue;
+    for (const ValueId value : node.implicit_inputs) may_stay[value] = false;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId value = node.inputs[i];
+      if (value != kNoValue && !takes_unaligned(graph, node, i)) may_stay[value] = false;
+    }
+  }
+  return may_stay;
+}
+
+/// The constants of the graph that anything uses, where kernels can read them.
+Status add_constants(const Graph& graph, Program& program) {
+  const std::vector<bool> may_stay = unaligned_uses(graph);
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.is_captured) continue;
+    if (value.use_count == 0 && !value.is_output) continue;
+    if (value.sparse_constant) program.constants.emplace_back(id, value.sparse_constant);
+    if (!value.constant) continue;
+    if (may_stay[id]) {
+      program.constants.emplace_back(id, *value.constant);
+    } else {
+      SDX_ASSIGN(Tensor tensor, aligned(*value.constant));
+      program.constants.emplace_back(id, std::move(tensor));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Program> lower(const Graph& graph, PackedWeights& weights, int thread_count) {
@@ -36,13 +86,7 @@ Result<Program> lower(const Graph& graph, PackedWeights& weights, int thread_cou
   program.inputs = slots_of(graph.inputs());
   program.outputs = slots_of(graph.outputs());
   for (const Capture& capture : graph.captures()) program.captures.push_back(capture.inner);
-  for (ValueId id = 0; id < graph.value_count(); ++id) {
-    const Value& value = graph.value(id);
-    if (value.is_captured) continue;
-    if (value.use_count == 0 && !value.is_output) continue;
-    if (value.constant) program.constants.emplace_back(id, *value.constant);
-    if (value.sparse_constant) program.constants.emplace_back(id, value.sparse_constant);
-  }
+  SDX_TRY(add_constants(graph, program));
   SDX_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
   for (const NodeId id : order) {
     const Node& node = graph.node(id);

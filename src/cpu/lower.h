@@ -8,7 +8,7 @@
 namespace sardonyx {
 
 /// Turns a graph, whose types are inferred, into a program of kernel calls. Constants are shared
-/// with the graph, not copied.
+/// with the graph; one at an odd address is copied unless all its uses read it where it stands.
 /// Errors   of kernels that refuse their node, naming it.
 Result<Program> lower(const Graph& graph, PackedWeights& weights, int thread_count);
 

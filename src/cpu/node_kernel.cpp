@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "exec/executor.h"
+#include "ops/empty_outputs.h"
 #include "ops/eval_context.h"
 #include "ops/infer_context.h"
 #include "ops/prepared.h"
@@ -25,7 +26,9 @@ NodeKernel::NodeKernel(const KernelRequest& request)
     : node_(request.node()), schema_(request.schema()) {
   std::vector<Type> inputs;
   for (std::size_t i = 0; i < request.input_count(); ++i) {
-    if (request.has_input(i)) inputs.push_back(request.type(i));
+    const Type& type = request.type(i);
+    if (request.has_input(i)) inputs.push_back(type);
+    input_dtypes_.push_back(type.is_tensor() ? type.dtype : DType::Undefined);
   }
   std::vector<Type> outputs;
   for (const ValueId output : node_.outputs) {
@@ -37,8 +40,20 @@ NodeKernel::NodeKernel(const KernelRequest& request)
   if (all_tensors(inputs) && all_tensors(outputs)) output_types_ = std::move(outputs);
 }
 
+/// What a model declares about a value need not be what it turns out to be.
+Status NodeKernel::check_inputs(std::span<const Type* const> types) const {
+  for (std::size_t i = 0; i < types.size() && i < input_dtypes_.size(); ++i) {
+    if (types[i] == nullptr || input_dtypes_[i] == DType::Undefined) continue;
+    if (types[i]->is_tensor() && types[i]->dtype == input_dtypes_[i]) continue;
+    return failure(Code::InvalidModel, "input {} should be tensor({}), but is {}", i,
+                   dtype_name(input_dtypes_[i]), types[i]->to_string());
+  }
+  return {};
+}
+
 Status NodeKernel::infer(std::span<const Type* const> types, std::span<const Tensor* const> data,
                          std::span<Type> outputs) const {
+  SDX_TRY(check_inputs(types));
   if (output_types_.empty()) {
     SDX_TRY(check_signature(node_, schema_, nullptr, types, outputs));
   } else {
@@ -85,49 +100,76 @@ class EvaluateKernel final : public NodeKernel {
       : NodeKernel(request), prepared_(prepare_evaluation(node())) {}
 
   Status run(KernelContext& context) const override {
-    constexpr std::size_t kFew = 8;
     if (context.outputs.size() <= kFew && context.inputs.size() <= kFew) {
-      std::array<Type, kFew> types;
-      std::array<Datum, kFew> results;
-      return evaluate(context, std::span(types).first(context.outputs.size()),
-                      std::span(results).first(context.outputs.size()));
+      Few few;
+      return evaluate(context, few.operands(context));
     }
-    std::vector<Type> types(context.outputs.size());
+    std::vector<Type> types(context.inputs.size() + context.outputs.size());
+    std::vector<const Type*> pointers(context.inputs.size(), nullptr);
+    std::vector<const Tensor*> data(context.inputs.size(), nullptr);
     std::vector<Datum> results(context.outputs.size());
-    return evaluate(context, types, results);
+    const std::span all(types);
+    return evaluate(context, {all.first(context.inputs.size()), all.subspan(context.inputs.size()),
+                              pointers, data, results});
   }
 
  private:
-  Status evaluate(KernelContext& context, std::span<Type> types, std::span<Datum> results) const {
+  static constexpr std::size_t kFew = 8;
+
+  /// Room for what describes the operands of one run.
+  struct Operands {
+    std::span<Type> inputs;
+    std::span<Type> outputs;
+    std::span<const Type*> pointers;
+    std::span<const Tensor*> data;
+    std::span<Datum> results;
+  };
+  /// That room for few operands, without the heap.
+  struct Few {
+    std::array<Type, kFew> inputs;
+    std::array<Type, kFew> outputs;
+    std::array<const Type*, kFew> pointers{};
+    std::array<const Tensor*, kFew> data{};
+    std::array<Datum, kFew> results;
+
+    Operands operands(const KernelContext& context) {
+      const std::size_t in = context.inputs.size();
+      const std::size_t out = context.outputs.size();
+      return {std::span(inputs).first(in), std::span(outputs).first(out),
+              std::span(pointers).first(in), std::span(data).first(in),
+              std::span(results).first(out)};
+    }
+  };
+
+  Status evaluate(KernelContext& context, const Operands& operands) const {
     bool is_planned = true;
-    for (std::size_t i = 0; i < types.size(); ++i) {
+    for (std::size_t i = 0; i < operands.outputs.size(); ++i) {
       if (!context.has_output(i)) continue;
       is_planned = is_planned && context.outputs[i]->tensor() != nullptr;
-      if (is_planned) types[i] = context.outputs[i]->type();
+      if (is_planned) operands.outputs[i] = context.outputs[i]->type();
     }
-    if (!is_planned) SDX_TRY(infer_again(context, types));
+    if (is_planned && has_no_elements(node(), schema(), operands.outputs)) return {};
+    // Shapes can be known before data is; evaluators rely on what infer refuses by the data.
+    if (!is_planned || context.inputs.size() > 1) SDX_TRY(infer_again(context, operands));
     const std::span<const Datum* const> inputs(
         const_cast<const Datum* const*>(context.inputs.data()), context.inputs.size());
-    KernelEvalContext eval(node(), schema(), {inputs, types, results}, context);
+    KernelEvalContext eval(node(), schema(), {inputs, operands.outputs, operands.results}, context);
     SDX_TRY(prepared_ != nullptr ? prepared_->evaluate(eval) : schema().evaluate(eval));
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (context.has_output(i)) SDX_TRY(store(results[i], *context.outputs[i]));
+    for (std::size_t i = 0; i < operands.results.size(); ++i) {
+      if (context.has_output(i)) SDX_TRY(store(operands.results[i], *context.outputs[i]));
     }
     return {};
   }
 
-  Status infer_again(KernelContext& context, std::span<Type> types) const {
-    std::vector<Type> inputs(context.inputs.size());
-    std::vector<const Type*> pointers(context.inputs.size(), nullptr);
-    std::vector<const Tensor*> data(context.inputs.size(), nullptr);
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
+  Status infer_again(KernelContext& context, const Operands& operands) const {
+    for (std::size_t i = 0; i < context.inputs.size(); ++i) {
       if (!context.has_input(i)) continue;
-      inputs[i] = context.inputs[i]->type();
-      pointers[i] = &inputs[i];
-      data[i] = context.inputs[i]->tensor();
+      operands.inputs[i] = context.inputs[i]->type();
+      operands.pointers[i] = &operands.inputs[i];
+      operands.data[i] = context.inputs[i]->tensor();
     }
-    for (Type& type : types) type = Type{};
-    return infer(pointers, data, types);
+    for (Type& type : operands.outputs) type = Type{};
+    return infer(operands.pointers, operands.data, operands.outputs);
   }
 
   /// An evaluator may hand out the memory of an input: planned outputs get a copy.

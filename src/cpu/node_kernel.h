@@ -24,11 +24,15 @@ class NodeKernel : public Kernel {
   const Attributes& attributes() const { return node_.attributes; }
 
  private:
+  Status check_inputs(std::span<const Type* const> types) const;
+
   Node node_;
   const OpSchema& schema_;
   /// Output element types when load-time inference told all of them; else empty, and the signature
   /// is checked again at run time.
   std::vector<Type> output_types_;
+  /// Element types that the kernel was chosen for; Undefined where nothing was known.
+  std::vector<DType> input_dtypes_;
 };
 
 /// The plain evaluator as a kernel: serves every operator that has no faster one.

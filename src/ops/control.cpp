@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "ir/element.h"
 #include "ops/axes.h"
 #include "ops/eval_context.h"
@@ -85,8 +86,7 @@ Status infer_if(InferContext& context) {
 
 Status evaluate_if(EvalContext& context) {
   SDX_ASSIGN(const bool condition, read_condition(*context.input(0), "cond"));
-  SDX_ASSIGN(auto results,
-             context.run_subgraph(condition ? "then_branch" : "else_branch", {}));
+  SDX_ASSIGN(auto results, context.run_subgraph(condition ? "then_branch" : "else_branch", {}));
   SDX_TRY(check_body_outputs(results.size(), context.output_count()));
   for (std::size_t i = 0; i < results.size(); ++i) context.set_output(i, std::move(results[i]));
   return {};
@@ -110,8 +110,8 @@ Result<std::size_t> carried_count(const Node& node) {
   if (body == nullptr) return failure(Code::InvalidModel, "attribute 'body' holds no graph");
   const std::size_t carried = node.inputs.size() < 2 ? 0 : node.inputs.size() - 2;
   if (body->inputs().size() != carried + 2) {
-    return failure(Code::InvalidModel, "the body has {} inputs, expected {}",
-                   body->inputs().size(), carried + 2);
+    return failure(Code::InvalidModel, "the body has {} inputs, expected {}", body->inputs().size(),
+                   carried + 2);
   }
   if (node.outputs.size() < carried) {
     return failure(Code::InvalidModel, "{} values are carried, but there are {} outputs", carried,
@@ -218,6 +218,14 @@ Result<LoopState> enter_loop(const EvalContext& context, const Graph& body, std:
   return state;
 }
 
+/// Refuses to go on when what a loop of many turns gathers, tensor by tensor, fills the machine.
+Status check_memory(std::int64_t turn) {
+  constexpr std::int64_t kTurns = 1 << 14;
+  constexpr std::size_t kReserve_bytes = std::size_t{128} << 20;
+  if (turn % kTurns != kTurns - 1 || available_memory_bytes() > kReserve_bytes) return {};
+  return failure(Code::OutOfMemory, "the results of {} turns fill the memory", turn + 1);
+}
+
 Status evaluate_loop(EvalContext& context) {
   SDX_ASSIGN(const std::size_t carried, carried_count(context.node()));
   const Graph& body = *subgraph_of(context.attributes(), "body");
@@ -226,6 +234,7 @@ Status evaluate_loop(EvalContext& context) {
   const Shape counter_shape = scalar_shape(body, 0);
   for (std::int64_t turn = 0; turn < state.limit && state.goes_on; ++turn) {
     SDX_TRY(context.check_cancelled());
+    SDX_TRY(check_memory(turn));
     SDX_ASSIGN(Tensor counter, make_tensor<std::int64_t>(counter_shape, {turn}));
     state.inputs[0] = Datum(std::move(counter));
     SDX_ASSIGN(auto outputs, context.run_subgraph("body", state.inputs));
@@ -282,8 +291,8 @@ Result<ScanLayout> scan_layout(const Node& node, int version) {
   }
   layout.scan_outputs = node.outputs.size() - layout.states;
   if (body->inputs().size() != operands) {
-    return failure(Code::InvalidModel, "the body has {} inputs, expected {}",
-                   body->inputs().size(), operands);
+    return failure(Code::InvalidModel, "the body has {} inputs, expected {}", body->inputs().size(),
+                   operands);
   }
   SDX_TRY(check_body_outputs(body->outputs().size(), node.outputs.size()));
   SDX_TRY(check_scan_list(node.attributes, "directions", layout.scan_inputs));
@@ -361,8 +370,7 @@ Result<Tensor> slice_of(const Tensor& tensor, int axis, std::int64_t index) {
   strides.erase(axis);
   const int bits = dtype_bits(tensor.dtype());
   if (axis == 0 && bits >= 8) {
-    return Tensor::view(tensor.dtype(), shape, tensor.data() + offset * (bits / 8),
-                        tensor.owner());
+    return Tensor::view(tensor.dtype(), shape, tensor.data() + offset * (bits / 8), tensor.owner());
   }
   SDX_ASSIGN(Tensor slice, Tensor::allocate(tensor.dtype(), shape));
   copy_strided(tensor.dtype(), shape, slice.mutable_data(), {0, strides_of(shape)}, tensor.data(),
@@ -490,8 +498,7 @@ Result<Tensor> pad_turns(const EvalContext& context, const std::vector<Tensor>& 
       return context.error("a scan output has shape {} and then {}", part.to_string(),
                            turn.shape().to_string());
     }
-    copy_elements(padded.dtype(), padded.mutable_data(), to, turn.data(), 0,
-                  turn.element_count());
+    copy_elements(padded.dtype(), padded.mutable_data(), to, turn.data(), 0, turn.element_count());
     to += turn.element_count();
   }
   return padded;
@@ -514,8 +521,8 @@ Status evaluate_batched_scan(EvalContext& context) {
       }
       run.inputs.push_back(std::move(slice));
       run.axes.push_back(0);
-      run.is_backward.push_back(
-          scan_entry(context.attributes(), "directions", i - layout.states) != 0);
+      run.is_backward.push_back(scan_entry(context.attributes(), "directions", i - layout.states) !=
+                                0);
     }
     SDX_TRY(run_scan(context, run));
     for (std::size_t i = 0; i < layout.states; ++i) {
@@ -554,40 +561,77 @@ constexpr OpSchema kRows[] = {
     {"", "Loop", 23, {"ibx*>X*"}, "body:g!", infer_loop, evaluate_loop},
     {"", "Loop", 24, {"ibx*>X*"}, "body:g!", infer_loop, evaluate_loop},
     {"", "Loop", 25, {"ibx*>X*"}, "body:g!", infer_loop, evaluate_loop},
-    {"", "Scan", 8, {"ix*>X*"}, "body:g! directions:is num_scan_inputs:i!", infer_scan,
+    {"",
+     "Scan",
+     8,
+     {"ix*>X*"},
+     "body:g! directions:is num_scan_inputs:i!",
+     infer_scan,
      evaluate_batched_scan},
-    {"", "Scan", 9, {"X*>X*"},
+    {"",
+     "Scan",
+     9,
+     {"X*>X*"},
      "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is scan_output_axes:is "
      "scan_output_directions:is",
-     infer_scan, evaluate_scan},
-    {"", "Scan", 11, {"X*>X*"},
+     infer_scan,
+     evaluate_scan},
+    {"",
+     "Scan",
+     11,
+     {"X*>X*"},
      "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is scan_output_axes:is "
      "scan_output_directions:is",
-     infer_scan, evaluate_scan},
-    {"", "Scan", 16, {"X*>X*"},
+     infer_scan,
+     evaluate_scan},
+    {"",
+     "Scan",
+     16,
+     {"X*>X*"},
      "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is scan_output_axes:is "
      "scan_output_directions:is",
-     infer_scan, evaluate_scan},
-    {"", "Scan", 19, {"X*>X*"},
+     infer_scan,
+     evaluate_scan},
+    {"",
+     "Scan",
+     19,
+     {"X*>X*"},
      "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is scan_output_axes:is "
      "scan_output_directions:is",
-     infer_scan, evaluate_scan},
-    {"", "Scan", 21, {"X*>X*"},
+     infer_scan,
+     evaluate_scan},
+    {"",
+     "Scan",
+     21,
+     {"X*>X*"},
      "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is scan_output_axes:is "
      "scan_output_directions:is",
-     infer_scan, evaluate_scan},
-    {"", "Scan", 23, {"X*>X*"},
+     infer_scan,
+     evaluate_scan},
+    {"",
+     "Scan",
+     23,
+     {"X*>X*"},
      "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is scan_output_axes:is "
      "scan_output_directions:is",
-     infer_scan, evaluate_scan},
-    {"", "Scan", 24, {"X*>X*"},
+     infer_scan,
+     evaluate_scan},
+    {"",
+     "Scan",
+     24,
+     {"X*>X*"},
      "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is scan_output_axes:is "
      "scan_output_directions:is",
-     infer_scan, evaluate_scan},
-    {"", "Scan", 25, {"X*>X*"},
+     infer_scan,
+     evaluate_scan},
+    {"",
+     "Scan",
+     25,
+     {"X*>X*"},
      "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is scan_output_axes:is "
      "scan_output_directions:is",
-     infer_scan, evaluate_scan},
+     infer_scan,
+     evaluate_scan},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "ops/evaluate.h"
 
+#include "ops/empty_outputs.h"
 #include "ops/eval_context.h"
 #include "ops/infer_context.h"
 
@@ -24,6 +25,18 @@ Result<std::vector<Type>> infer_outputs(const Node& node, const OpSchema& schema
   InferContext context(node, schema, &graph, {types, data, outputs});
   SDX_TRY(schema.infer(context));
   return outputs;
+}
+
+/// Makes the outputs when that says all: they are tensors without elements.
+Result<bool> make_empty(const Node& node, const OpSchema& schema, std::span<const Type> types,
+                        std::span<Datum> outputs) {
+  if (!has_no_elements(node, schema, types)) return false;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    SDX_ASSIGN(Tensor empty, Tensor::allocate(types[i].dtype, *types[i].shape));
+    outputs[i] = std::move(empty);
+  }
+  return true;
 }
 
 class NodeContext : public EvalContext {
@@ -104,7 +117,10 @@ Result<std::vector<Datum>> Evaluator::run(std::span<const Datum> inputs,
                                           const EvaluateOptions& options) const {
   std::vector<Datum> values(graph_->value_count());
   for (ValueId id = 0; id < values.size(); ++id) {
-    if (graph_->value(id).constant) values[id] = *graph_->value(id).constant;
+    if (graph_->value(id).constant) {
+      SDX_ASSIGN(Tensor constant, aligned(*graph_->value(id).constant));
+      values[id] = std::move(constant);
+    }
     if (graph_->value(id).sparse_constant) values[id] = graph_->value(id).sparse_constant;
   }
   for (std::size_t i = 0; i < graph_->captures().size(); ++i) {
@@ -130,8 +146,9 @@ Result<std::vector<Datum>> Evaluator::run(std::span<const Datum> inputs,
     std::vector<Datum> outputs(node.outputs.size());
     Status status = types.ok() ? Status() : std::move(types).take_status();
     if (status.ok()) {
+      SDX_ASSIGN(const bool is_done, make_empty(node, *step.schema, *types, outputs));
       Context context(node, *step.schema, {operands, *types, outputs}, *this, values, options);
-      status = step.schema->evaluate(context);
+      if (!is_done) status = step.schema->evaluate(context);
     }
     if (!status.ok()) return std::move(status).with("running " + node.describe(*graph_));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -146,7 +163,16 @@ Result<std::vector<Datum>> Evaluator::run(std::span<const Datum> inputs,
 Result<std::vector<Datum>> evaluate_node(const Node& node, const OpSchema& schema,
                                          const Graph& graph, std::span<const Datum* const> inputs,
                                          std::size_t bytes_max) {
-  SDX_ASSIGN(const std::vector<Type> types, infer_outputs(node, schema, graph, inputs));
+  std::vector<Datum> copies(inputs.size());
+  std::vector<const Datum*> operands(inputs.begin(), inputs.end());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor* tensor = inputs[i] != nullptr ? inputs[i]->tensor() : nullptr;
+    if (tensor == nullptr || tensor->is_aligned()) continue;
+    SDX_ASSIGN(Tensor copy, clone(*tensor));
+    copies[i] = std::move(copy);
+    operands[i] = &copies[i];
+  }
+  SDX_ASSIGN(const std::vector<Type> types, infer_outputs(node, schema, graph, operands));
   std::size_t total_bytes = 0;
   for (const Type& type : types) {
     if (!type.is_tensor() || !type.shape || !type.shape->is_static()) continue;
@@ -159,7 +185,9 @@ Result<std::vector<Datum>> evaluate_node(const Node& node, const OpSchema& schem
     total_bytes += *bytes;
   }
   std::vector<Datum> outputs(node.outputs.size());
-  NodeContext context(node, schema, {inputs, types, outputs});
+  SDX_ASSIGN(const bool is_done, make_empty(node, schema, types, outputs));
+  if (is_done) return outputs;
+  NodeContext context(node, schema, {operands, types, outputs});
   SDX_TRY(schema.evaluate(context));
   return outputs;
 }

@@ -1,5 +1,9 @@
 #include "ops/infer.h"
 
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
 #include "base/log.h"
 #include "ops/infer_context.h"
 #include "ops/schema.h"
@@ -56,9 +60,30 @@ void enter_subgraph(Graph& subgraph, const Graph& outer, std::span<const Type> i
   }
 }
 
+/// Whether the operator always has that output.
+bool is_required_output(const Signature& signature, std::size_t position) {
+  const std::string_view text = signature.text;
+  const std::string_view letters = text.substr(text.find('>') + 1);
+  const bool is_variadic = letters.ends_with('*');
+  const std::size_t count = letters.size() - (is_variadic ? 1 : 0);
+  if (count == 0 || (position >= count && !is_variadic)) return false;
+  const char letter = letters[std::min(position, count - 1)];
+  return std::isupper(static_cast<unsigned char>(letter)) != 0;
+}
+
+/// Gives a value to required outputs that the model leaves without a name: kernels write them
+/// whether anybody uses them or not.
+void complete_outputs(Graph& graph, NodeId id, const OpSchema& schema) {
+  for (std::size_t i = 0; i < graph.node(id).outputs.size(); ++i) {
+    if (graph.node(id).outputs[i] != kNoValue || !is_required_output(schema.signature, i)) continue;
+    graph.replace_node_output(id, i, graph.add_value(graph.unique_name("unused")));
+  }
+}
+
 Status infer_node(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   SDX_ASSIGN(const OpSchema* schema, find_schema(node.domain, node.op_type, node.opset));
+  complete_outputs(graph, id, *schema);
   std::vector<const Type*> types(node.inputs.size(), nullptr);
   std::vector<const Tensor*> data(node.inputs.size(), nullptr);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {

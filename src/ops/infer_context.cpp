@@ -29,7 +29,7 @@ const Tensor* InferContext::data(std::size_t i) const {
 
 std::optional<std::vector<std::int64_t>> InferContext::ints(std::size_t i) const {
   const Tensor* tensor = data(i);
-  if (tensor == nullptr || tensor->rank() > 1) return std::nullopt;
+  if (tensor == nullptr) return std::nullopt;
   if (tensor->dtype() == DType::Int64) {
     const auto values = tensor->values<std::int64_t>();
     return std::vector<std::int64_t>(values.begin(), values.end());
@@ -237,7 +237,7 @@ Status check_inputs(const Node& node, const Signature& signature, const Graph* g
     const char letter = letters.operand(i).letter;
     const bool is_required = std::isupper(static_cast<unsigned char>(letter)) != 0;
     if (node.inputs[i] == kNoValue) {
-      if (!is_required || letters.operand(i).is_repeated) continue;
+      if (!is_required) continue;
       return failure(Code::InvalidModel, "input {} is required, but left out", i);
     }
     const char upper = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));

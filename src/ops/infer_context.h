@@ -51,7 +51,7 @@ class InferContext {
   const Shape* shape(std::size_t i) const;
   /// The elements of an input, or null when they are not known (yet).
   const Tensor* data(std::size_t i) const;
-  /// The elements of an int32 or int64 input of rank 0 or 1 as int64; nothing when not known.
+  /// All elements of an int32 or int64 input as int64; nothing when not known.
   std::optional<std::vector<std::int64_t>> ints(std::size_t i) const;
   /// Name of the value at input i, for messages.
   std::string input_name(std::size_t i) const;

@@ -357,13 +357,14 @@ Status infer_linear_regressor(InferContext& context) { return infer_targets(cont
 Status evaluate_linear_regressor(EvalContext& context) {
   const Attributes& attributes = context.attributes();
   const Table table = table_of(context.tensor(0));
-  std::vector<double> scores(static_cast<std::size_t>(attributes.get_int("targets", 1)));
-  SDX_TRY(check_linear(context, scores.size(), table));
+  const auto targets = static_cast<std::size_t>(attributes.get_int("targets", 1));
+  SDX_TRY(check_linear(context, targets, table));
   SDX_ASSIGN(const PostTransform transform,
              post_transform(attributes.get_string("post_transform", "NONE")));
   SDX_ASSIGN(const Tensor x, as_doubles(context.tensor(0)));
   SDX_ASSIGN(Tensor * y, context.allocate(0));
   if (y == nullptr) return {};
+  std::vector<double> scores(targets);
   const auto width = static_cast<std::size_t>(table.features);
   std::size_t to = 0;
   for (std::size_t row = 0; row < static_cast<std::size_t>(table.rows); ++row) {

@@ -49,6 +49,11 @@ Status infer_global_pool(InferContext& context) {
   const Shape* x = context.shape(0);
   if (x == nullptr) return {};
   SDX_TRY(check_pool_rank(context, *x));
+  for (int i = 2; i < x->rank(); ++i) {
+    // Beside an empty axis the others may have any length.
+    if ((*x)[i] == 0)
+      return context.error("axis {} of shape {} has nothing to pool", i, x->to_string());
+  }
   Shape shape = slice_of(*x, 0, 2);
   for (int i = 2; i < x->rank(); ++i) shape.push_back(1);
   context.set_shape(0, shape);

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/checked.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "ir/element.h"
 #include "ops/axes.h"
@@ -129,8 +131,8 @@ Status keep_aspect_ratio(std::vector<ResizeAxis>& axes, std::span<const int> cho
   return {};
 }
 
-Status apply_sizes(std::vector<ResizeAxis>& axes, std::span<const int> chosen,
-                   const Tensor& sizes, const std::string& policy) {
+Status apply_sizes(std::vector<ResizeAxis>& axes, std::span<const int> chosen, const Tensor& sizes,
+                   const std::string& policy) {
   for (std::size_t k = 0; k < chosen.size(); ++k) {
     ResizeAxis& axis = axes[static_cast<std::size_t>(chosen[k])];
     axis.out = read_int(sizes.dtype(), sizes.data(), static_cast<std::int64_t>(k));
@@ -203,8 +205,7 @@ float source_coordinate(Coordinates coordinates, const ResizeAxis& axis, std::in
   const float out = axis.scale * in;
   switch (coordinates) {
     case Coordinates::HalfPixel: return (x + 0.5F) / axis.scale - 0.5F;
-    case Coordinates::PytorchHalfPixel:
-      return axis.out > 1 ? (x + 0.5F) / axis.scale - 0.5F : 0.0F;
+    case Coordinates::PytorchHalfPixel: return axis.out > 1 ? (x + 0.5F) / axis.scale - 0.5F : 0.0F;
     case Coordinates::AlignCorners:
       return out == 1.0F || axis.out == 1 ? 0.0F : x * (in - 1.0F) / (out - 1.0F);
     case Coordinates::Asymmetric: return x / axis.scale;
@@ -286,6 +287,12 @@ void fill_taps(const ResizeRules& rules, const ResizeAxis& axis, const Filter& f
   for (std::int64_t k = 0; k < filter.taps; ++k) weights[k] /= total;
 }
 
+bool is_table_affordable(std::size_t entries) {
+  constexpr std::size_t kSmall = std::size_t{1} << 20;
+  constexpr std::size_t kEntry_bytes = sizeof(std::int64_t) + sizeof(float);
+  return entries <= kSmall || entries <= available_memory_bytes() / 2 / kEntry_bytes;
+}
+
 }  // namespace
 
 Result<ResizeTaps> resize_taps(const ResizeRules& rules, const ResizeAxis& axis) {
@@ -296,14 +303,13 @@ Result<ResizeTaps> resize_taps(const ResizeRules& rules, const ResizeAxis& axis)
   }
   const bool is_nearest = rules.mode == Mode::Nearest;
   const Filter filter = is_nearest ? Filter{} : filter_of(rules, axis);
-  // Tables never exceed this by far for scales that agree with the sizes.
-  constexpr std::int64_t kMostEntries = std::int64_t{1} << 32;
-  if (axis.out > kMostEntries / filter.taps) {
+  const auto entries_wanted = checked_multiply(axis.out, filter.taps);
+  if (!entries_wanted || !is_table_affordable(static_cast<std::size_t>(*entries_wanted))) {
     return failure(Code::OutOfMemory, "an axis of {} positions with {} taps is too long", axis.out,
                    filter.taps);
   }
   table.taps = filter.taps;
-  const auto entries = static_cast<std::size_t>(axis.out * filter.taps);
+  const auto entries = static_cast<std::size_t>(*entries_wanted);
   table.positions.resize(entries);
   table.weights.assign(entries, 1.0F);
   const auto last = static_cast<float>(axis.in - 1);
@@ -315,8 +321,8 @@ Result<ResizeTaps> resize_taps(const ResizeRules& rules, const ResizeAxis& axis)
     }
     std::int64_t* positions = table.positions.data() + i * filter.taps;
     if (is_nearest) {
-      positions[0] = std::clamp<std::int64_t>(
-          round_position(rules.rounding, x, axis.scale < 1.0F), 0, axis.in - 1);
+      positions[0] = std::clamp<std::int64_t>(round_position(rules.rounding, x, axis.scale < 1.0F),
+                                              0, axis.in - 1);
     } else {
       fill_taps(rules, axis, filter, x, positions, table.weights.data() + i * filter.taps);
     }

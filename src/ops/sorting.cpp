@@ -115,9 +115,8 @@ struct Groups {
 Groups group_slices(const Slices& slices, bool is_sorted) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(slices.count));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return slices.compare(a, b) < 0;
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int64_t a, std::int64_t b) { return slices.compare(a, b) < 0; });
   Groups groups;
   groups.group_of.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -186,6 +185,12 @@ Result<Groups> evaluate_groups(EvalContext& context, bool is_sorted) {
   if (slices.compare_element == nullptr) {
     return context.error("tensor({}) has no order", dtype_name(x.dtype()));
   }
+  // Without elements the other axes may have any length.
+  constexpr std::int64_t kEmptySlicesMax = std::int64_t{1} << 24;
+  if (x.element_count() == 0 &&
+      std::max({slices.outer, slices.count, slices.inner}) > kEmptySlicesMax) {
+    return context.error("a tensor of shape {} has too many empty slices", x.shape().to_string());
+  }
   Groups groups = group_slices(slices, is_sorted);
   SDX_TRY(write_slices(context, slices, shape, axis, groups.first));
   return groups;
@@ -224,8 +229,7 @@ Result<std::optional<std::int64_t>> top_count(const InferContext& context) {
 Status infer_top_k(InferContext& context) {
   const Shape* input = context.shape(0);
   if (input == nullptr) return {};
-  SDX_ASSIGN(const int axis,
-             resolve_axis(context.attributes().get_int("axis", -1), input->rank()));
+  SDX_ASSIGN(const int axis, resolve_axis(context.attributes().get_int("axis", -1), input->rank()));
   SDX_ASSIGN(const auto count, top_count(context));
   if (count && is_known((*input)[axis]) && *count > (*input)[axis]) {
     return context.error("K is {}, but axis {} has {} elements", *count, axis, (*input)[axis]);
@@ -252,8 +256,7 @@ void select_top(const T* line, const Lines& lines, bool is_largest,
                 std::vector<std::int64_t>& order) {
   std::iota(order.begin(), order.end(), 0);
   const auto comes_first = [&](std::int64_t a, std::int64_t b) {
-    const int compared =
-        compare_keys(key_of(line[a * lines.inner]), key_of(line[b * lines.inner]));
+    const int compared = compare_keys(key_of(line[a * lines.inner]), key_of(line[b * lines.inner]));
     if (compared == 0) return a < b;
     return is_largest ? compared > 0 : compared < 0;
   };
@@ -284,13 +287,13 @@ Status evaluate_top_k(EvalContext& context) {
   const Tensor& x = context.tensor(0);
   const int axis = *normalize_axis(context.attributes().get_int("axis", -1), x.rank());
   const bool is_largest = context.attributes().get_int("largest", 1) != 0;
-  const std::int64_t count = context.version() < 10 ? context.attributes().get_int("k", 0)
-                                                    : context.ints(1)[0];
+  const std::int64_t count =
+      context.version() < 10 ? context.attributes().get_int("k", 0) : context.ints(1)[0];
   SDX_ASSIGN(Tensor * values, context.allocate(0));
   SDX_ASSIGN(Tensor * indices, context.allocate(1));
   if (count == 0 || x.element_count() == 0) return {};
-  const Lines lines{x.shape().product(0, axis), x.dim(axis),
-                    x.shape().product(axis + 1, x.rank()), count};
+  const Lines lines{x.shape().product(0, axis), x.dim(axis), x.shape().product(axis + 1, x.rank()),
+                    count};
   const auto run = [&]<typename T>() { top_k<T>(x, lines, is_largest, values, indices); };
   if (!switch_numeric(x.dtype(), run)) {
     return context.error("tensor({}) has no order", dtype_name(x.dtype()));
@@ -343,18 +346,41 @@ Status evaluate_non_zero(EvalContext& context) {
 }
 
 constexpr OpSchema kRows[] = {
-    {"", "Unique", 11, {"T>Tiii"}, "axis:i sorted:i", infer_unique,
-     evaluate_unique, kDataDependentShape},
-    {"", "Unique", 28, {"T>Tiii"}, "axis:i sorted:i", infer_unique,
-     evaluate_unique, kDataDependentShape},
+    {"",
+     "Unique",
+     11,
+     {"T>Tiii"},
+     "axis:i sorted:i",
+     infer_unique,
+     evaluate_unique,
+     kDataDependentShape},
+    {"",
+     "Unique",
+     28,
+     {"T>Tiii"},
+     "axis:i sorted:i",
+     infer_unique,
+     evaluate_unique,
+     kDataDependentShape},
     {"", "TopK", 1, {"T>TI", kFloats}, "axis:i k:i!", infer_top_k, evaluate_top_k},
     {"", "TopK", 10, {"TI>TI", kFloats}, "axis:i", infer_top_k, evaluate_top_k},
     {"", "TopK", 11, {"TI>TI", kNumeric}, "axis:i largest:i sorted:i", infer_top_k, evaluate_top_k},
-    {"", "TopK", 24, {"TI>TI", kNumericBf16}, "axis:i largest:i sorted:i", infer_top_k,
+    {"",
+     "TopK",
+     24,
+     {"TI>TI", kNumericBf16},
+     "axis:i largest:i sorted:i",
+     infer_top_k,
      evaluate_top_k},
     {"", "NonZero", 9, {"T>I"}, "", infer_non_zero, evaluate_non_zero, kDataDependentShape},
     {"", "NonZero", 13, {"T>I"}, "", infer_non_zero, evaluate_non_zero, kDataDependentShape},
-    {"com.microsoft", "Unique", 1, {"T>Tii"}, "", infer_unique, evaluate_unique_in_order,
+    {"com.microsoft",
+     "Unique",
+     1,
+     {"T>Tii"},
+     "",
+     infer_unique,
+     evaluate_unique_in_order,
      kDataDependentShape},
 };
 
