@@ -46,7 +46,7 @@ constexpr ClampRange clamp_range(const Activation& activation) {
 
 /// The value of the activation at x, by the C library. Vector kernels agree to a relative 2e-6
 /// (1e-5 for the two Gelu below -2, where they decay; for the two Hard ones relative to the
-/// argument) plus 1e-30. A NaN stays a NaN.
+/// argument) plus 1e-30. A NaN stays a NaN, and infinities give what the formula gives.
 inline float apply(const Activation& activation, float x) {
   const float alpha = activation.alpha;
   const float beta = activation.beta;

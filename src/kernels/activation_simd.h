@@ -17,12 +17,13 @@ inline typename V::Reg polynomial(typename V::Reg x, const float (&c)[kTerms]) {
   return sum;
 }
 
-/// e^x with a relative error of 2e-7; x is clamped to -87.3..88.3, so never 0 or infinite.
+/// e^x with a relative error of 2e-7; infinite above 88.4, but never 0: x is clamped to -87.3.
 template <class V>
 inline typename V::Reg exp_clamped(typename V::Reg x) {
-  constexpr float kTerms[] = {1.0F,           1.0F,           0.49999991F,   0.16666416F,
-                              0.041668244F,   0.0083750365F,  0.0013836564F};
-  x = V::min(V::set(88.3F), V::max(V::set(-87.3F), x));
+  constexpr float kTerms[] = {1.0F,         1.0F,          0.49999991F,  0.16666416F,
+                              0.041668244F, 0.0083750365F, 0.0013836564F};
+  // At the upper bound n is 128, whose power of two is the bit pattern of infinity.
+  x = V::min(V::set(88.7F), V::max(V::set(-87.3F), x));
   const auto n = V::round(V::mul(x, V::set(1.44269504F)));
   auto r = V::fma(n, V::set(-0.693359375F), x);
   r = V::fma(n, V::set(2.12194440e-4F), r);
@@ -37,8 +38,8 @@ inline typename V::Reg sigmoid(typename V::Reg x) {
 
 template <class V>
 inline typename V::Reg tanh(typename V::Reg x) {
-  constexpr float kTerms[] = {1.0F,          -0.33333260F,  0.13331129F,
-                              -0.053721137F, 0.020591170F,  -0.0056601572F};
+  constexpr float kTerms[] = {1.0F,          -0.33333260F, 0.13331129F,
+                              -0.053721137F, 0.020591170F, -0.0056601572F};
   const auto magnitude = V::abs(x);
   const auto small = V::mul(x, polynomial<V>(V::mul(x, x), kTerms));
   const auto one = V::set(1);
@@ -50,15 +51,16 @@ inline typename V::Reg tanh(typename V::Reg x) {
 /// x / 2 * (1 + erf(x / sqrt(2))), by erfc(z) = t * exp(-z^2 + P(t)), t = 1 / (1 + z / 2).
 template <class V>
 inline typename V::Reg gelu(typename V::Reg x) {
-  constexpr float kTerms[] = {-1.2654624F,   0.99891764F,  0.38425165F, 0.045751378F,
-                              -0.030778311F, -0.021213705F, -0.76631939F, 1.2084864F,
-                              -0.70248801F,  0.14885467F};
+  constexpr float kTerms[] = {-1.2654624F,   0.99891764F,  0.38425165F, 0.045751378F, -0.030778311F,
+                              -0.021213705F, -0.76631939F, 1.2084864F,  -0.70248801F, 0.14885467F};
   const auto z = V::mul(V::abs(x), V::set(0.70710678F));
   const auto one = V::set(1);
   const auto t = V::div(one, V::fma(z, V::set(0.5F), one));
   // z^2 is halved x^2, which is rounded once, not twice.
   const auto exponent = V::fma(V::mul(x, x), V::set(-0.5F), polynomial<V>(t, kTerms));
-  const auto tail = V::mul(V::mul(x, V::set(0.5F)), V::mul(t, exp_clamped<V>(exponent)));
+  // Finite for an infinite x, where t is 0.
+  const auto half = V::min(V::set(1e38F), V::mul(x, V::set(0.5F)));
+  const auto tail = V::mul(half, V::mul(t, exp_clamped<V>(exponent)));
   return V::select(V::less(x, V::set(0)), tail, V::sub(x, tail));
 }
 

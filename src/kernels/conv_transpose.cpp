@@ -33,13 +33,15 @@ std::int64_t inverse(std::int64_t a, std::int64_t modulus) {
   return (factor % modulus + modulus) % modulus;
 }
 
+__extension__ using Wide = __int128;
+
 /// The least tap k >= 0 with k * dilation = at (mod stride); the greatest number if there is none.
 std::int64_t first_tap(std::int64_t at, std::int64_t dilation, std::int64_t stride) {
   const std::int64_t common = std::gcd(dilation, stride);
   if (at % common != 0) return std::numeric_limits<std::int64_t>::max();
   const std::int64_t modulus = stride / common;
   const std::int64_t reduced = (at / common % modulus + modulus) % modulus;
-  return static_cast<std::int64_t>(static_cast<__int128>(reduced) *
+  return static_cast<std::int64_t>(static_cast<Wide>(reduced) *
                                    inverse(dilation / common, modulus) % modulus);
 }
 
@@ -120,8 +122,8 @@ std::int64_t group_floats(const ConvTransposePlan& plan, const ConvShape& phase)
                              phase.taps() * phase.group_in());
 }
 
-std::int64_t panel_offset(const ConvTransposePlan& plan, const ConvShape& phase,
-                          std::int64_t group, std::int64_t panel) {
+std::int64_t panel_offset(const ConvTransposePlan& plan, const ConvShape& phase, std::int64_t group,
+                          std::int64_t panel) {
   return group * group_floats(plan, phase) +
          igemm_panel_offset(igemm_table(plan.isa), panel, phase.taps() * phase.group_in());
 }
@@ -147,8 +149,8 @@ ConvArgs phase_args(const ConvTransposePlan& plan, const ConvTransposeArgs& args
 /// The tiles [first, last) of a phase for the panels [panel_first, panel_last); `packed` is the
 /// phase's, or null.
 void run_phase(const ConvTransposePlan& plan, const ConvTransposeArgs& args, const Phase& phase,
-               const float* packed, std::int64_t first, std::int64_t last,
-               std::int64_t panel_first, std::int64_t panel_last, void* scratch) {
+               const float* packed, std::int64_t first, std::int64_t last, std::int64_t panel_first,
+               std::int64_t panel_last, void* scratch) {
   const ConvPlan conv = plan_conv_rows_apart(phase.shape, plan.isa);
   const ConvArgs call = phase_args(plan, args, phase);
   last = std::min(last, conv.tiles);
@@ -188,8 +190,8 @@ ConvTransposePlan plan_conv_transpose(const ConvShape& shape, Isa isa) {
 }
 
 void conv_transpose_nhwc(const ConvTransposePlan& plan, const ConvTransposeArgs& args,
-                         std::int64_t unit_first, std::int64_t unit_last,
-                         std::int64_t panel_first, std::int64_t panel_last, void* scratch) {
+                         std::int64_t unit_first, std::int64_t unit_last, std::int64_t panel_first,
+                         std::int64_t panel_last, void* scratch) {
   const float* packed = args.packed;
   for (std::int64_t i = 0; i < phase_count(plan); ++i) {
     const std::int64_t first = std::max(unit_first - i * plan.phase_units, std::int64_t{0});

@@ -67,7 +67,7 @@ struct F32 {
   }
   // To the nearest integer, ties to even, for |a| < 2^22.
   static Reg round(Reg a) { return (a + set(0x1.8p23F)) - set(0x1.8p23F); }
-  // 2^a for an integer a in -126..127.
+  // 2^a for an integer a in -126..127; infinity for 128.
   static Reg pow2(Reg a) {
     return as_float((as_int(a + set(0x1.8p23F)) - (0x4b400000 - 127)) << 23);
   }

@@ -69,7 +69,7 @@ struct F32 {
   static Reg round(Reg a) {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
-  // 2^a for an integer a in -126..127.
+  // 2^a for an integer a in -126..127; infinity for 128.
   static Reg pow2(Reg a) {
     const __m256i n = _mm256_add_epi32(_mm256_cvtps_epi32(a), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(n, 23));

@@ -63,7 +63,7 @@ struct F32 {
   static Reg round(Reg a) {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
-  // 2^a for an integer a in -126..127.
+  // 2^a for an integer a in -126..127; infinity for 128.
   static Reg pow2(Reg a) {
     const __m512i n = _mm512_add_epi32(_mm512_cvtps_epi32(a), _mm512_set1_epi32(127));
     return _mm512_castsi512_ps(_mm512_slli_epi32(n, 23));
