@@ -15,6 +15,7 @@ RELEASE := build/release
 RUN_PYTHON := PYTHONPATH=$(CURDIR)/$(RELEASE)/python RT=sardonyx $(VENV_PYTHON)
 
 .PHONY: build demo test test-all cases bench models fuzz conformance style install clean help \
+	test-plugins \
 	system python python-test python-bench
 
 build: system python ## build the library, the command and the Python module (build/release)
@@ -35,6 +36,9 @@ cases: build python-test ## the tests that measure time and memory; they need a 
 
 bench: build python-bench ## Sardonyx, ONNX Runtime and OpenVINO side by side on the models
 	$(RUN_PYTHON) bench/run.py --models-folder $(MODELS) $(BENCH)
+
+test-plugins: build python-test ## install vendor plugin libraries and run each; see docs/plugins.md
+	$(RUN_PYTHON) tests/plugins/run.py $(PLUGINS)
 
 models: python-test ## fetch, export and quantise all test models (torch: about 1 GB of downloads)
 	packaging/apt_install.sh packaging/apt.txt packaging/apt-models.txt

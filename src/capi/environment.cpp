@@ -49,7 +49,27 @@ Status create_with_logger(OrtLoggingFunction function, void* parameter, OrtLoggi
   return create(level, threading, out);
 }
 
+Status create_with_options(const OrtEnvCreationOptions& options, OrtEnv** out) {
+  const auto level = static_cast<OrtLoggingLevel>(options.logging_severity_level);
+  if (options.custom_logging_function != nullptr) {
+    SDX_TRY(create_with_logger(options.custom_logging_function, options.custom_logging_param, level,
+                               options.log_id, options.threading_options, out));
+  } else {
+    SDX_TRY(create(level, options.threading_options, out));
+  }
+  if (options.config_entries != nullptr) (*out)->entries = options.config_entries->entries;
+  return {};
+}
+
 }  // namespace
+
+OrtStatus* CreateEnvWithOptions(const OrtEnvCreationOptions* options, OrtEnv** out) noexcept {
+  return guarded("CreateEnvWithOptions", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    SDX_TRY(require(out, "out"));
+    return create_with_options(*options, out);
+  });
+}
 
 OrtStatus* CreateEnv(OrtLoggingLevel log_severity_level, const char*, OrtEnv** out) noexcept {
   return guarded("CreateEnv", [&] { return create(log_severity_level, nullptr, out); });

@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +80,18 @@ struct OrtThreadingOptions {
   int thread_count = 0;
 };
 
+namespace sardonyx::capi {
+
+/// Functions of the program that read and write the data of compiled models, in place of files.
+struct EpContextData {
+  OrtReadNamedBufferFunc read = nullptr;
+  void* read_state = nullptr;
+  OrtWriteNamedBufferFunc write = nullptr;
+  void* write_state = nullptr;
+};
+
+}  // namespace sardonyx::capi
+
 struct OrtArenaCfg {
   std::map<std::string, size_t> entries;
 };
@@ -89,6 +103,10 @@ struct OrtPrepackedWeightsContainer {
 
 struct OrtEnv {
   std::shared_ptr<sardonyx::Environment> environment;
+  /// Configuration entries, as CreateEnvWithOptions takes them.
+  std::map<std::string, std::string> entries = {};
+  /// The plugin libraries of the process, from the first time that anybody asks for devices.
+  mutable std::shared_ptr<void> plugins = nullptr;
 };
 
 struct OrtSessionOptions {
@@ -99,6 +117,13 @@ struct OrtSessionOptions {
   bool cpu_arena = true;
   bool deterministic = false;
   std::shared_ptr<std::atomic<bool>> load_cancelled = std::make_shared<std::atomic<bool>>(false);
+  /// Adds to a session's options what depends on all of them; called when the session is made.
+  using AtCreation = std::function<sardonyx::Status(const OrtSessionOptions& given,
+                                                    sardonyx::SessionOptions& chosen)>;
+  std::vector<AtCreation> at_creation;
+  sardonyx::capi::EpContextData ep_context_data;
+  /// Bytes of the model that a weightless compiled one belongs to; the program's, none by default.
+  std::span<const std::byte> weightless_source;
 };
 
 struct OrtRunOptions {
@@ -114,6 +139,8 @@ struct OrtSession {
   std::shared_ptr<sardonyx::Environment> environment;
   std::unique_ptr<sardonyx::Session> session;
   std::optional<sardonyx::Severity> log_level;
+  /// As in OrtEnv.
+  mutable std::shared_ptr<void> plugins;
 };
 
 struct OrtModelMetadata {

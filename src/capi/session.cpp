@@ -27,6 +27,7 @@ Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSe
   SDX_TRY(require(out, "out"));
   auto made = std::make_unique<OrtSession>();
   made->environment = env->environment;
+  made->plugins = env->plugins;
   SessionOptions chosen;
   if (options != nullptr) {
     chosen = options->options;
@@ -34,6 +35,9 @@ Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSe
     made->log_level = options->log_level;
   }
   const SessionLogLevel scope(made->log_level);
+  if (options != nullptr) {
+    for (const auto& add : options->at_creation) SDX_TRY(add(*options, chosen));
+  }
   SDX_ASSIGN(made->session, load(std::move(chosen)));
   *out = made.release();
   return {};
@@ -229,6 +233,7 @@ Status run_session(OrtSession& session, const OrtRunOptions* options,
                      "nothing was run: the terminate flag of the run options is set");
     }
     run_options.terminate = &options->terminate;
+    run_options.caller_options = options;
     const auto shrink = options->entries.find("memory.enable_memory_arena_shrinkage");
     run_options.shrink = shrink != options->entries.end() && !shrink->second.empty();
   }

@@ -34,6 +34,18 @@ OrtErrorCode ort_code(Code code) noexcept {
   return ORT_FAIL;
 }
 
+Code code_of(OrtErrorCode code) noexcept {
+  switch (code) {
+    case ORT_INVALID_ARGUMENT: return Code::InvalidArgument;
+    case ORT_NO_SUCHFILE: return Code::NoSuchFile;
+    case ORT_INVALID_PROTOBUF: return Code::InvalidProtobuf;
+    case ORT_NOT_IMPLEMENTED: return Code::Unsupported;
+    case ORT_INVALID_GRAPH: return Code::InvalidModel;
+    case ORT_RUNTIME_EXCEPTION: return Code::Runtime;
+    default: return Code::Internal;
+  }
+}
+
 /// A zero byte, which a name in a model may hold, would end the text for the caller.
 std::string without_zeros(const std::string& text) {
   std::string result;
@@ -49,6 +61,14 @@ OrtStatus* make_status(OrtErrorCode code, const char* message) noexcept {
   } catch (...) {
     return out_of_memory();
   }
+}
+
+Status take_status(OrtStatus* status) {
+  if (status == nullptr) return {};
+  Status taken;
+  if (status->code != ORT_OK) taken = Status(code_of(status->code), status->message);
+  ReleaseStatus(status);
+  return taken;
 }
 
 OrtStatus* to_ort(const Status& status) noexcept {

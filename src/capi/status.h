@@ -16,6 +16,9 @@ OrtStatus* to_ort(const Status& status) noexcept;
 /// As to_ort, for codes that only the C interface knows (ORT_EP_FAIL, ORT_NOT_FOUND, ...).
 OrtStatus* make_status(OrtErrorCode code, const char* message) noexcept;
 
+/// The Status that a callback's answer stands for; releases it. Null and ORT_OK are success.
+Status take_status(OrtStatus* status);
+
 /// What a function of a table that has no body yet returns: ORT_NOT_IMPLEMENTED and its own name.
 OrtStatus* not_implemented(const char* function) noexcept;
 

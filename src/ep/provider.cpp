@@ -13,4 +13,12 @@ Result<std::vector<NodeGroup>> Provider::offer(const Model& model,
   return groups;
 }
 
+Status Provider::begin_run(const void*) const { return {}; }
+Status Provider::end_run(const void*) const { return {}; }
+
+Status Provider::change_options(std::span<const std::pair<std::string, std::string>>) const {
+  return Status(Code::Unsupported,
+                "provider '" + std::string(name()) + "' has no options that change later");
+}
+
 }  // namespace sardonyx

@@ -84,9 +84,18 @@ class Provider {
   /// Takes a graph of its own, with types inferred and functions inlined.
   virtual Result<std::unique_ptr<Compiled>> compile(Graph graph,
                                                     const CompileOptions& options) const = 0;
+  /// Before and after every run of a session that has the provider to itself; `caller_options` is
+  /// what the C interface was given for the run, or null.
+  virtual Status begin_run(const void* caller_options) const;
+  virtual Status end_run(const void* caller_options) const;
+  /// Changes options of a session that exists.
+  /// Errors   Unsupported for a provider that has none.
+  virtual Status change_options(std::span<const std::pair<std::string, std::string>> entries) const;
 };
 
-/// Makes a provider for one session.
-using ProviderMaker = std::function<Result<std::shared_ptr<const Provider>>()>;
+using Providers = std::vector<std::shared_ptr<const Provider>>;
+
+/// Makes providers for one session, in order of preference. The options have the model.
+using ProviderMaker = std::function<Result<Providers>(const CompileOptions& options)>;
 
 }  // namespace sardonyx

@@ -1,27 +1,13 @@
 // The three functions that libonnxruntime.so.1 exports.
-#include "base/log.h"
+#include "capi/api_base.h"
 #include "capi/api_tables.h"
 #include "sardonyx/c_api.h"
 
-namespace {
-
-const OrtApi* ORT_API_CALL get_api(uint32_t version) {
-  if (version >= 1 && version <= ORT_API_VERSION) return &sardonyx::capi::ort_api_table();
-  sardonyx::log(sardonyx::Severity::Error, "the requested API version {} is not available: this "
-                "build serves versions 1 to {} (release {})",
-                version, ORT_API_VERSION, SARDONYX_ORT_RELEASE);
-  return nullptr;
-}
-
-const char* ORT_API_CALL get_version_string() { return SARDONYX_ORT_RELEASE; }
-
-constexpr OrtApiBase kApiBase = {get_api, get_version_string};
-
-}  // namespace
-
 extern "C" {
 
-ORT_EXPORT const OrtApiBase* ORT_API_CALL OrtGetApiBase(void) noexcept { return &kApiBase; }
+ORT_EXPORT const OrtApiBase* ORT_API_CALL OrtGetApiBase(void) noexcept {
+  return &sardonyx::capi::api_base();
+}
 
 // The CPU provider is always there, so there is nothing to append.
 ORT_EXPORT OrtStatus* ORT_API_CALL

@@ -11,19 +11,23 @@ namespace sardonyx {
 
 namespace {
 
-using Providers = std::vector<std::shared_ptr<const Provider>>;
-
 bool is_wanted(const Provider& provider, const SessionOptions& options) {
   const auto& names = options.providers;
   return names.empty() || std::find(names.begin(), names.end(), provider.name()) != names.end();
 }
 
-Result<Providers> providers_of(const Environment& environment, const SessionOptions& options) {
+Result<Providers> make_own_providers(const SessionOptions& options,
+                                     const CompileOptions& compile_options) {
   Providers providers;
   for (const ProviderMaker& make : options.own_providers) {
-    SDX_ASSIGN(auto provider, make());
-    providers.push_back(std::move(provider));
+    SDX_ASSIGN(const Providers made, make(compile_options));
+    providers.insert(providers.end(), made.begin(), made.end());
   }
+  return providers;
+}
+
+Result<Providers> with_shared(Providers providers, const Environment& environment,
+                              const SessionOptions& options) {
   for (const auto& provider : environment.providers()) {
     if (is_wanted(*provider, options)) providers.push_back(provider);
   }
@@ -95,12 +99,13 @@ Result<CompiledModel> compile_model(const Model& model, const Environment& envir
   compile_options.entries = {options.entries.begin(), options.entries.end()};
   compile_options.cancel = options.cancel.get();
   compile_options.model = &model;
-  SDX_ASSIGN(const Providers providers, providers_of(environment, options));
+  CompiledModel made;
+  SDX_ASSIGN(made.own_providers, make_own_providers(options, compile_options));
+  SDX_ASSIGN(const Providers providers, with_shared(made.own_providers, environment, options));
   SDX_ASSIGN(const Assignment assignment, assign(model, providers));
   SDX_ASSIGN(const auto parts, order_parts(model.graph, assignment));
-  CompiledModel made;
   name_providers(providers, parts, made);
-  if (options.own_providers.empty() && parts.size() <= 1) {
+  if (made.own_providers.empty() && parts.size() <= 1) {
     // One provider of the environment runs it all: it gets the graph as it is.
     const auto& provider = providers[parts.empty() ? 0 : parts.front().provider];
     SDX_ASSIGN(made.compiled, provider->compile(model.graph, compile_options));

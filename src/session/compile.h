@@ -14,6 +14,8 @@ namespace sardonyx {
 /// A model that is ready to run, and who runs it.
 struct CompiledModel {
   std::unique_ptr<Compiled> compiled;
+  /// Providers of this session alone, which hear of its runs.
+  Providers own_providers;
   /// Names of the session's providers, in order of preference.
   std::vector<std::string> providers;
   /// Those that have a part of the model.

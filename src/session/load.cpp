@@ -150,6 +150,11 @@ std::vector<std::pair<std::string, std::int64_t>> known_opsets() {
   return {{"ai.onnx", kOnnxOpsetReviewed}, {"ai.onnx.ml", kOnnxMlOpsetReviewed}};
 }
 
+int operator_since(const Node& node) {
+  const auto schema = find_schema(node.domain, node.op_type, node.opset);
+  return schema.ok() ? (*schema)->since : 1;
+}
+
 Status report_progress(const SessionOptions& options, LoadStage stage) {
   static constexpr const char* kNames[] = {"read", "check", "optimize", "compile", "ready"};
   const auto index = static_cast<int>(stage);

@@ -17,6 +17,13 @@ enum class LoadStage { Read, Check, Optimize, Compile, Ready };
 /// Errors   Cancelled when the listener says so.
 Status report_progress(const SessionOptions& options, LoadStage stage);
 
+/// What the model says about itself.
+ModelMetadata metadata_of(const Model& model);
+
+/// Opset version in which the operator of a node began to mean what it means in that node; 1 for
+/// an operator that is not known.
+int operator_since(const Node& node);
+
 /// The steps between a model's bytes and its compilation: functions inlined, dimensions fixed,
 /// types inferred, common passes run, the optimized model written when asked for.
 /// Errors   InvalidArgument when the options override a dimension that has another size.

@@ -45,18 +45,6 @@ SessionValue describe_value(const Value& value, const SymbolTable& symbols) {
   return described;
 }
 
-ModelMetadata describe_model(const Model& model) {
-  ModelMetadata metadata;
-  metadata.producer_name = model.producer_name;
-  metadata.graph_name = model.graph.name;
-  metadata.graph_description = model.graph.doc_string;
-  metadata.domain = model.domain;
-  metadata.description = model.doc_string;
-  metadata.version = model.model_version;
-  metadata.custom = model.metadata;
-  return metadata;
-}
-
 std::vector<std::string> names_of(const std::vector<SessionValue>& values) {
   std::vector<std::string> names;
   for (const SessionValue& value : values) names.push_back(value.name);
@@ -81,8 +69,20 @@ std::string declared_shape(const SessionValue& value) {
 
 }  // namespace
 
+ModelMetadata metadata_of(const Model& model) {
+  ModelMetadata metadata;
+  metadata.producer_name = model.producer_name;
+  metadata.graph_name = model.graph.name;
+  metadata.graph_description = model.graph.doc_string;
+  metadata.domain = model.domain;
+  metadata.description = model.doc_string;
+  metadata.version = model.model_version;
+  metadata.custom = model.metadata;
+  return metadata;
+}
+
 void Session::Impl::describe(const Model& model) {
-  metadata = describe_model(model);
+  metadata = metadata_of(model);
   for (const ValueId id : model.graph.inputs()) {
     const Value& value = model.graph.value(id);
     SessionValue described = describe_value(value, model.symbols);
@@ -237,6 +237,7 @@ const std::vector<std::string>& Session::provider_names() const {
 const std::vector<std::string>& Session::used_provider_names() const {
   return impl_->compiled.used_providers;
 }
+const Providers& Session::own_providers() const { return impl_->compiled.own_providers; }
 CompiledMemory Session::memory() const { return impl_->compiled.compiled->memory(); }
 const Graph* Session::optimized_graph() const {
   return impl_->compiled.compiled->optimized_graph();
@@ -279,6 +280,25 @@ Status hand_out(const Datum& result, Asked& state, Datum& wanted) {
     wanted = std::move(copy);
   }
   return {};
+}
+
+/// Runs between the begin and the end that the session's own providers hear of, also of a run that
+/// fails.
+template <typename Run>
+Status run_told(const Providers& providers, const RunOptions& options, Run&& run) {
+  if (providers.empty()) return run();
+  std::size_t begun = 0;
+  Status status;
+  while (status.ok() && begun < providers.size()) {
+    status = providers[begun]->begin_run(options.caller_options);
+    if (status.ok()) ++begun;
+  }
+  if (status.ok()) status = run();
+  while (begun > 0) {
+    Status ended = providers[--begun]->end_run(options.caller_options);
+    if (status.ok()) status = std::move(ended);
+  }
+  return status;
 }
 
 }  // namespace
@@ -324,7 +344,9 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
   const auto start = Profiler::Clock::now();
   {
     const ThreadPool::RunScope scope(*impl.pool);
-    SDX_TRY(impl.compiled.compiled->run(feeds.data(), results.data(), state));
+    SDX_TRY(run_told(impl.compiled.own_providers, run_options, [&] {
+      return impl.compiled.compiled->run(feeds.data(), results.data(), state);
+    }));
   }
   if (impl.profiler != nullptr) {
     impl.profiler->record_session("model_run", start, Profiler::Clock::now());

@@ -60,6 +60,8 @@ struct RunOptions {
   const std::atomic<bool>* terminate = nullptr;
   /// Gives memory back that only speeds up the next run.
   bool shrink = false;
+  /// What the C interface was given, for providers that speak it; may be null.
+  const void* caller_options = nullptr;
 };
 
 /// One input or output as callers see it.
@@ -102,6 +104,8 @@ class Session {
   const std::vector<std::string>& provider_names() const;
   /// Those that run a part of the model.
   const std::vector<std::string>& used_provider_names() const;
+  /// Providers of this session alone.
+  const Providers& own_providers() const;
   CompiledMemory memory() const;
   /// The graph that runs.
   const Graph* optimized_graph() const;

@@ -48,8 +48,8 @@ std::shared_ptr<Environment> cpu_environment() {
 
 ProviderMaker picky(const std::string& name, const std::vector<std::string>& nodes,
                     bool is_fused = false) {
-  return [=]() -> Result<std::shared_ptr<const Provider>> {
-    return std::shared_ptr<const Provider>(std::make_shared<PickyProvider>(name, nodes, is_fused));
+  return [=](const CompileOptions&) -> Result<Providers> {
+    return Providers{std::make_shared<PickyProvider>(name, nodes, is_fused)};
   };
 }
 

@@ -1,0 +1,35 @@
+#include "base/text.h"
+#include "capi/api_declarations.h"
+#include "capi/kernel_info.h"
+#include "capi/status.h"
+
+namespace sardonyx::capi {
+
+const OrtLogger& default_logger() {
+  static const OrtLogger instance{"sardonyx"};
+  return instance;
+}
+
+OrtStatus* Logger_LogMessage(const OrtLogger* logger, OrtLoggingLevel log_severity_level,
+                             const char* message, const ORTCHAR_T* file_path, int line_number,
+                             const char* func_name) noexcept {
+  return guarded("Logger_LogMessage", [&]() -> Status {
+    SDX_TRY(require(logger, "logger"));
+    SDX_TRY(require(message, "message"));
+    const auto text = [](const char* given) { return given != nullptr ? given : ""; };
+    log(static_cast<Severity>(log_severity_level), "[{}:{} {}] {}", text(file_path), line_number,
+        text(func_name), message);
+    return {};
+  });
+}
+
+OrtStatus* Logger_GetLoggingSeverityLevel(const OrtLogger* logger, OrtLoggingLevel* out) noexcept {
+  return guarded("Logger_GetLoggingSeverityLevel", [&]() -> Status {
+    SDX_TRY(require(logger, "logger"));
+    SDX_TRY(require(out, "out"));
+    *out = static_cast<OrtLoggingLevel>(log_level());
+    return {};
+  });
+}
+
+}  // namespace sardonyx::capi

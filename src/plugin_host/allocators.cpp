@@ -1,0 +1,141 @@
+// Allocators of plugins for their devices' memory, which all sessions may use.
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "capi/api_declarations.h"
+#include "capi/status.h"
+#include "plugin_host/callbacks.h"
+#include "plugin_host/registry.h"
+
+namespace sardonyx::plugin_host {
+
+SharedAllocator::~SharedAllocator() {
+  if (allocator == nullptr) return;
+  const auto release = callback(*factory, &OrtEpFactory::ReleaseAllocator, 23);
+  if (release == nullptr) return;
+  guarded_void(library->name(), "ReleaseAllocator", [&] { release(factory, allocator); });
+}
+
+namespace {
+
+bool is_same_memory(const OrtMemoryInfo& a, const OrtMemoryInfo& b) {
+  return a.device_type == b.device_type && a.vendor_id == b.vendor_id && a.id == b.id &&
+         a.device_memory == b.device_memory;
+}
+
+}  // namespace
+
+OrtAllocator* Registry::shared_allocator(const OrtMemoryInfo& memory) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& shared : allocators_) {
+    if (is_same_memory(*shared->memory, memory)) return shared->allocator;
+  }
+  return nullptr;
+}
+
+Result<OrtAllocator*> Registry::create_allocator(const OrtEpDevice& device,
+                                                 const OrtMemoryInfo& memory,
+                                                 const OrtKeyValuePairs* options) {
+  auto made = std::make_unique<SharedAllocator>();
+  made->library = device.library.lock();
+  if (made->library == nullptr) {
+    return failure(Code::InvalidArgument, "the library of provider '{}' was unregistered",
+                   device.ep_name);
+  }
+  made->factory = device.factory;
+  made->memory = &memory;
+  const auto create = callback(*device.factory, &OrtEpFactory::CreateAllocator, 23);
+  SDX_TRY(
+      require_callback(made->library->name(), "OrtEpFactory::CreateAllocator", create != nullptr));
+  SDX_TRY(guarded_call(made->library->name(), "CreateAllocator",
+                       [&] { return create(device.factory, &memory, options, &made->allocator); }));
+  if (made->allocator == nullptr) {
+    return failure(Code::Internal, "plugin library '{}': CreateAllocator returned a null pointer",
+                   made->library->name());
+  }
+  OrtAllocator* allocator = made->allocator;
+  const std::lock_guard lock(mutex_);
+  allocators_.push_back(std::move(made));
+  return allocator;
+}
+
+void Registry::release_allocator(const OrtMemoryInfo& memory) {
+  std::vector<std::unique_ptr<SharedAllocator>> released;
+  const std::lock_guard lock(mutex_);
+  const auto first = std::stable_partition(
+      allocators_.begin(), allocators_.end(),
+      [&](const auto& shared) { return !is_same_memory(*shared->memory, memory); });
+  std::move(first, allocators_.end(), std::back_inserter(released));
+  allocators_.erase(first, allocators_.end());
+}
+
+}  // namespace sardonyx::plugin_host
+
+namespace sardonyx::capi {
+
+using plugin_host::Registry;
+
+namespace {
+
+/// The memory of that kind that a plugin's device has.
+Result<const OrtMemoryInfo*> memory_of(const OrtEpDevice* device, OrtDeviceMemoryType mem_type) {
+  SDX_TRY(require(device, "ep_device"));
+  const OrtMemoryInfo* memory = EpDevice_MemoryInfo(device, mem_type);
+  if (memory == nullptr || device->factory == nullptr) {
+    return failure(Code::InvalidArgument, "provider '{}' has no allocator for memory of kind {}",
+                   device->ep_name, static_cast<int>(mem_type));
+  }
+  return memory;
+}
+
+}  // namespace
+
+OrtStatus* CreateSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
+                                 OrtDeviceMemoryType mem_type, OrtAllocatorType allocator_type,
+                                 const OrtKeyValuePairs* allocator_options,
+                                 OrtAllocator** allocator) noexcept {
+  return guarded("CreateSharedAllocator", [&]() -> Status {
+    SDX_TRY(require(env, "env"));
+    if (allocator_type == OrtArenaAllocator) {
+      return failure(Code::InvalidArgument,
+                     "the provider decides itself whether it keeps an arena: ask for a device "
+                     "allocator");
+    }
+    SDX_ASSIGN(const OrtMemoryInfo* memory, memory_of(ep_device, mem_type));
+    SDX_ASSIGN(const auto registry, Registry::of(*env));
+    registry->release_allocator(*memory);
+    SDX_ASSIGN(OrtAllocator * made,
+               registry->create_allocator(*ep_device, *memory, allocator_options));
+    if (allocator != nullptr) *allocator = made;
+    return {};
+  });
+}
+
+OrtStatus* GetSharedAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info,
+                              OrtAllocator** allocator) noexcept {
+  return guarded("GetSharedAllocator", [&]() -> Status {
+    SDX_TRY(require(env, "env"));
+    SDX_TRY(require(mem_info, "mem_info"));
+    SDX_TRY(require(allocator, "allocator"));
+    SDX_ASSIGN(const auto registry, Registry::of(*env));
+    *allocator = registry->shared_allocator(*mem_info);
+    const bool is_cpu = mem_info->device_type == OrtMemoryInfoDeviceType_CPU &&
+                        mem_info->device_memory == OrtDeviceMemoryType_DEFAULT;
+    if (*allocator == nullptr && is_cpu) *allocator = default_allocator();
+    return {};
+  });
+}
+
+OrtStatus* ReleaseSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
+                                  OrtDeviceMemoryType mem_type) noexcept {
+  return guarded("ReleaseSharedAllocator", [&]() -> Status {
+    SDX_TRY(require(env, "env"));
+    SDX_ASSIGN(const OrtMemoryInfo* memory, memory_of(ep_device, mem_type));
+    SDX_ASSIGN(const auto registry, Registry::of(*env));
+    registry->release_allocator(*memory);
+    return {};
+  });
+}
+
+}  // namespace sardonyx::capi

@@ -1,0 +1,67 @@
+"""Run one vendor plugin library in this process, and print how far it came as JSON.
+
+Arguments: a JSON object with name, library, options, model and input shapes. The environment
+variable RT names the module of the runtime.
+"""
+
+import importlib
+import json
+import os
+import sys
+
+import numpy as np
+
+ort = importlib.import_module(os.environ.get("RT", "sardonyx"))
+
+TOLERANCE = 1e-4
+
+
+def feeds_of(session, shapes):
+    """Random inputs by name; sizes that the model leaves open come from shapes."""
+    random = np.random.default_rng(7)
+    feeds = {}
+    for value in session.get_inputs():
+        sizes = [size if isinstance(size, int) else shapes.get(size, 1) for size in value.shape]
+        feeds[value.name] = random.standard_normal(sizes).astype(np.float32)
+    return feeds
+
+
+def check(row, result):
+    """Take the steps one by one, noting each in result."""
+    ort.register_execution_provider_library(row["name"], row["library"])
+    result["register"] = "ok"
+    names = row.get("ep_names", [row["name"]])
+    devices = [device for device in ort.get_ep_devices() if device.ep_name in names]
+    result["devices"] = f"{len(devices)}"
+    if not devices:
+        raise RuntimeError("the library offers no device")
+    plain = ort.InferenceSession(row["model"], providers=["CPUExecutionProvider"])
+    feeds = feeds_of(plain, row.get("shapes", {}))
+    expected = plain.run(None, feeds)
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.disable_cpu_ep_fallback", row.get("no_fallback", "0"))
+    options.add_provider_for_devices(devices[:1], row.get("options", {}))
+    session = ort.InferenceSession(row["model"], sess_options=options)
+    result["session"] = "ok"
+    actual = session.run(None, feeds)
+    actual = session.run(None, feeds)
+    error = max(float(np.abs(a - b).max()) for a, b in zip(actual, expected))
+    result["run"] = f"{error:.1e}"
+    if not error <= TOLERANCE:
+        raise RuntimeError(f"the largest error is {error:.3g}, allowed is {TOLERANCE}")
+    del session, options
+    ort.unregister_execution_provider_library(row["name"])
+    result["unregister"] = "ok"
+
+
+def main():
+    """Print the steps that were passed, and the error that ended them."""
+    result = {}
+    try:
+        check(json.loads(sys.argv[1]), result)
+    except Exception as error:  # noqa: BLE001 (vendors raise what they like)
+        result["error"] = f"{type(error).__name__}: {error}"
+    print("RESULT " + json.dumps(result), flush=True)
+
+
+main()

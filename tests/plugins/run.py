@@ -1,0 +1,143 @@
+"""Load real vendor plugin libraries into Sardonyx and run a model on each.
+
+Vendor packages are installed by name into a cache folder outside the tree, once. Each plugin runs
+in a process of its own; a row says how far it came: register, devices, session, run (the largest
+error against the built-in provider), unregister. What this machine cannot install or has no device
+for is listed as not run.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+HERE = pathlib.Path(__file__).resolve().parent
+STEPS = ("register", "devices", "session", "run", "unregister")
+TIMEOUT_S = 300
+
+PLUGINS = {
+    "ggml": {
+        "package": "onnxruntime-ggml==0.2.0",
+        "library": "onnxruntime_ggml/lib/libonnxruntime_ggml.so",
+        "name": "GGMLExecutionProvider",
+        "options": {"device": "cpu"},
+    },
+    "qnn": {
+        "package": "onnxruntime-qnn==2.7.0",
+        "library": "**/libonnxruntime_providers_qnn.so",
+        "name": "QNNExecutionProvider",
+        "options": {"backend_type": "htp"},
+    },
+    "openvino": {
+        "package": "onnxruntime-ep-openvino==1.8.1",
+        "library": "**/libonnxruntime_providers_openvino_plugin.so",
+        "name": "OpenVINOExecutionProvider",
+        # On processors with bfloat16 it would compute in that.
+        "options": {"load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'},
+        "devices": "cpu:vendor=0x8086",
+    },
+    "webgpu": {
+        "package": "onnxruntime-ep-webgpu==0.4.0",
+        "library": "**/libonnxruntime_providers_webgpu.so",
+        "name": "WebGpuExecutionProvider",
+        "devices": "gpu:vendor=0x1ae0",
+    },
+}
+
+
+def make_model(path):
+    """Four layers of MatMul, Add and Relu, then Softmax."""
+    random = np.random.default_rng(3)
+    nodes = []
+    weights = []
+    value = "x"
+    for layer in range(4):
+        for name, shape, scale in (("w", (64, 64), 0.1), ("b", (64,), 1.0)):
+            array = (random.standard_normal(shape) * scale).astype(np.float32)
+            weights.append(numpy_helper.from_array(array, f"{name}{layer}"))
+        nodes.append(helper.make_node("MatMul", [value, f"w{layer}"], [f"m{layer}"], f"mm{layer}"))
+        nodes.append(
+            helper.make_node("Add", [f"m{layer}", f"b{layer}"], [f"a{layer}"], f"ad{layer}")
+        )
+        nodes.append(helper.make_node("Relu", [f"a{layer}"], [f"r{layer}"], f"re{layer}"))
+        value = f"r{layer}"
+    nodes.append(helper.make_node("Softmax", [value], ["y"], "softmax", axis=-1))
+    graph = helper.make_graph(
+        nodes,
+        "mlp",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 64])],
+        weights,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 9
+    onnx.save(model, path)
+
+
+def install(plugin, folder):
+    """Install the package into its folder of the cache, and return the path of the library."""
+    if not folder.exists():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+        partial = folder.with_suffix(".partial")
+        done = subprocess.run([*command, str(partial), plugin["package"]], check=False)
+        if done.returncode != 0:
+            return None
+        partial.rename(folder)
+    found = sorted(folder.glob(plugin["library"]))
+    return found[0] if found else None
+
+
+def run_plugin(plugin, library, model):
+    """Steps that the plugin passed, by name."""
+    row = {**plugin, "library": str(library), "model": str(model)}
+    environment = dict(os.environ)
+    if "devices" in plugin:
+        environment["SARDONYX_HARDWARE_DEVICES"] = plugin["devices"]
+    command = [sys.executable, str(HERE / "check.py"), json.dumps(row)]
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"no end after {TIMEOUT_S} s"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    result = json.loads(lines[-1][len("RESULT ") :]) if lines else {"error": done.stderr[-2000:]}
+    if done.returncode != 0:
+        result.setdefault(
+            "error", f"the process ended with {done.returncode}: {done.stderr[-500:]}"
+        )
+    return result
+
+
+def main():
+    """Run the plugins named on the command line, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("plugins", nargs="*", choices=[[], *PLUGINS], help="default: all")
+    default = pathlib.Path.home() / ".cache" / "sardonyx" / "plugins"
+    parser.add_argument("--cache", type=pathlib.Path, default=default, help="where packages go")
+    arguments = parser.parse_args()
+    arguments.cache.mkdir(parents=True, exist_ok=True)
+    model = arguments.cache / "mlp.onnx"
+    make_model(model)
+    failed = 0
+    for name in arguments.plugins or PLUGINS:
+        plugin = PLUGINS[name]
+        library = install(plugin, arguments.cache / plugin["package"])
+        if library is None:
+            print(f"{name:10} not run: {plugin['package']} cannot be installed here")
+            continue
+        result = run_plugin(plugin, library, model)
+        failed += "error" in result
+        print(f"{name:10} " + "  ".join(f"{step} {result.get(step, '-')}" for step in STEPS))
+        if "error" in result:
+            print(f"{'':10} {result['error']}")
+    return 1 if failed else 0
+
+
+sys.exit(main())
