@@ -78,7 +78,7 @@ int usable_processor_count() {
 }
 
 struct ThreadPool::Impl {
-  explicit Impl(ThreadPoolOptions given) : options(given) {
+  explicit Impl(ThreadPoolOptions given) : options(std::move(given)) {
     if (options.thread_count <= 0) options.thread_count = usable_processor_count();
   }
 
@@ -86,6 +86,19 @@ struct ThreadPool::Impl {
   // whose caller has gone.
   static constexpr std::uint64_t kOpen = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kInside = 0xffff;
+
+  /// A thread of the standard library or of the caller.
+  struct Worker {
+    Impl* pool = nullptr;
+    int index = 0;
+    std::thread thread;
+    const void* handle = nullptr;
+
+    static void work(void* worker) {
+      auto* self = static_cast<Worker*>(worker);
+      self->pool->serve(self->index);
+    }
+  };
 
   ThreadPoolOptions options;
   Loop loop;
@@ -103,7 +116,8 @@ struct ThreadPool::Impl {
     std::condition_variable wake;
   };
   std::unique_ptr<Parking> parking = std::make_unique<Parking>();
-  std::vector<std::thread> workers;
+  std::vector<std::unique_ptr<Worker>> workers;
+  bool is_short = false;
   int forks = 0;
 
   bool join() {
@@ -152,7 +166,7 @@ struct ThreadPool::Impl {
     const int seen_forks = fork_count();
     if (forks != seen_forks) {
       // These threads live in the parent only: their handles must be neither joined nor destroyed.
-      for (std::thread& worker : workers) new std::thread(std::move(worker));
+      for (auto& worker : workers) static_cast<void>(worker.release());
       workers.clear();
       // They may have held the mutex, and destroying a condition waits for those who wait on it.
       static_cast<void>(parking.release());
@@ -161,10 +175,23 @@ struct ThreadPool::Impl {
       parked.store(0);
       forks = seen_forks;
     }
-    while (static_cast<int>(workers.size()) < options.thread_count - 1) {
-      const int index = static_cast<int>(workers.size()) + 1;
-      workers.emplace_back([this, index] { serve(index); });
+    while (!is_short && static_cast<int>(workers.size()) < options.thread_count - 1) {
+      is_short = !start_worker(static_cast<int>(workers.size()) + 1);
     }
+  }
+
+  bool start_worker(int index) {
+    auto worker = std::make_unique<Worker>();
+    worker->pool = this;
+    worker->index = index;
+    if (options.functions.start) {
+      worker->handle = options.functions.start(&Worker::work, worker.get());
+      if (worker->handle == nullptr) return false;
+    } else {
+      worker->thread = std::thread(&Worker::work, worker.get());
+    }
+    workers.push_back(std::move(worker));
+    return true;
   }
 
   void run(std::int64_t count, std::int64_t grain, Body& body) {
@@ -188,8 +215,10 @@ struct ThreadPool::Impl {
   }
 };
 
-ThreadPool::ThreadPool(ThreadPoolOptions options) : impl_(std::make_unique<Impl>(options)) {
+ThreadPool::ThreadPool(ThreadPoolOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {
   impl_->forks = fork_count();
+  if (impl_->options.functions.start) impl_->start_workers();
 }
 
 ThreadPool::~ThreadPool() {
@@ -203,8 +232,16 @@ ThreadPool::~ThreadPool() {
     impl_->stop.store(true);
   }
   impl_->parking->wake.notify_all();
-  for (std::thread& worker : impl_->workers) worker.join();
+  for (const auto& worker : impl_->workers) {
+    if (worker->handle == nullptr) {
+      worker->thread.join();
+    } else {
+      impl_->options.functions.join(worker->handle);
+    }
+  }
 }
+
+bool ThreadPool::is_complete() const { return !impl_->is_short; }
 
 int ThreadPool::thread_count() const { return impl_->options.thread_count; }
 

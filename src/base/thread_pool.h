@@ -1,11 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "base/function_ref.h"
 
 namespace sardonyx {
+
+/// How the caller wants threads to be made and waited for. Both or none are set.
+struct ThreadFunctions {
+  /// Runs work(argument) on a new thread; null when there is none.
+  std::function<const void*(void (*work)(void* argument), void* argument)> start;
+  std::function<void(const void* thread)> join;
+};
 
 /// How a pool behaves between jobs.
 struct ThreadPoolOptions {
@@ -19,6 +27,9 @@ struct ThreadPoolOptions {
   /// How long a run goes on alone before it wakes parked workers: waking a processor costs about as
   /// much as it saves until then (measured in virtual machines).
   int wake_after_us = 200;
+  /// Empty: threads of the standard library, started at the first loop that needs them. Threads
+  /// of the caller are started with the pool.
+  ThreadFunctions functions = {};
 };
 
 /// Processors that this process may use: affinity mask and cgroup quota, at least 1.
@@ -37,6 +48,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int thread_count() const;
+  /// False when the caller's functions gave fewer threads than the pool was to have.
+  bool is_complete() const;
   /// Inside a loop: which of the pool's threads runs, from 0 (the caller) to thread_count() - 1.
   /// Outside: 0. For scratch memory that threads must not share.
   static int thread_index();

@@ -32,7 +32,15 @@ Status create(OrtLoggingLevel level, const OrtThreadingOptions* threading, OrtEn
   SDX_TRY(require(out, "out"));
   set_log_level(to_severity(level));
   auto made = std::make_unique<OrtEnv>(OrtEnv{shared_environment()});
-  if (threading != nullptr) made->environment->shared_pool({threading->thread_count});
+  if (threading != nullptr) {
+    ThreadPoolOptions options;
+    options.thread_count = threading->thread_count;
+    SDX_ASSIGN(options.functions, threading->threads.functions());
+    if (!made->environment->shared_pool(std::move(options))->is_complete()) {
+      return failure(Code::InvalidArgument,
+                     "the custom function that creates threads returned none");
+    }
+  }
   *out = made.release();
   return {};
 }

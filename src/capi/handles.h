@@ -30,12 +30,24 @@ struct OrtMemoryInfo {
   size_t alignment = 0;
 };
 
+namespace sardonyx::capi {
+
+/// Bytes of a type that only the caller knows.
+struct Opaque {
+  std::string domain;
+  std::string type;
+  std::vector<std::byte> bytes;
+};
+
+}  // namespace sardonyx::capi
+
 struct OrtValue {
   sardonyx::Datum datum;
   OrtMemoryInfo memory;
   /// Indices of a sparse tensor that is stored by rows.
   sardonyx::Tensor csr_inner = {};
   sardonyx::Tensor csr_outer = {};
+  std::shared_ptr<const sardonyx::capi::Opaque> opaque = {};
 };
 
 struct OrtTensorTypeAndShapeInfo {
@@ -76,8 +88,23 @@ struct OrtKeyValuePairs {
   void refresh();
 };
 
+namespace sardonyx::capi {
+
+/// The caller's functions for threads, as the C interface takes them one by one.
+struct CustomThreads {
+  OrtCustomCreateThreadFn create = nullptr;
+  OrtCustomJoinThreadFn join = nullptr;
+  void* options = nullptr;
+
+  /// Errors   InvalidArgument when there is one of the two functions only.
+  Result<ThreadFunctions> functions() const;
+};
+
+}  // namespace sardonyx::capi
+
 struct OrtThreadingOptions {
   int thread_count = 0;
+  sardonyx::capi::CustomThreads threads;
 };
 
 namespace sardonyx::capi {
@@ -109,8 +136,27 @@ struct OrtEnv {
   mutable std::shared_ptr<void> plugins = nullptr;
 };
 
+namespace sardonyx::capi {
+
+struct LoraParameters;
+
+/// What a domain of custom operators holds. Sessions see the operators that it has when they are
+/// made; the operators themselves belong to the caller.
+struct CustomDomain {
+  std::string name;
+  std::vector<const OrtCustomOp*> ops;
+};
+
+}  // namespace sardonyx::capi
+
+struct OrtCustomOpDomain {
+  std::shared_ptr<sardonyx::capi::CustomDomain> state;
+};
+
 struct OrtSessionOptions {
   sardonyx::SessionOptions options;
+  std::vector<std::shared_ptr<const sardonyx::capi::CustomDomain>> custom_domains;
+  sardonyx::capi::CustomThreads threads;
   ExecutionMode execution_mode = ORT_SEQUENTIAL;
   std::optional<sardonyx::Severity> log_level;
   bool mem_pattern = true;
@@ -132,6 +178,8 @@ struct OrtRunOptions {
   int log_severity_level = -1;
   int log_verbosity_level = 0;
   std::map<std::string, std::string> entries;
+  /// Their parameters are inputs of the run beside those that are fed.
+  std::vector<std::shared_ptr<const sardonyx::capi::LoraParameters>> adapters;
 };
 
 struct OrtSession {
@@ -177,6 +225,12 @@ Result<DType> to_dtype(ONNXTensorElementDataType type);
 ONNXTensorElementDataType to_ort(DType dtype);
 /// The shape, or InvalidArgument for negative sizes or too many dimensions.
 Result<Shape> to_shape(const int64_t* dims, size_t count);
+
+/// A tensor in memory of the allocator, given back with the last handle. Strings, and tensors
+/// without an allocator, get the library's own.
+Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& shape);
+/// Copies all elements between tensors of one type and shape.
+void copy_elements(const Tensor& from, Tensor& to);
 
 /// InvalidArgument that names the parameter when the pointer is null.
 Status require(const void* pointer, const char* parameter);

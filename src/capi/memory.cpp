@@ -177,6 +177,19 @@ OrtStatus* AllocatorGetInfo(const OrtAllocator* ort_allocator, const OrtMemoryIn
   });
 }
 
+OrtStatus* AllocatorGetStats(const OrtAllocator* ort_allocator, OrtKeyValuePairs** out) noexcept {
+  return guarded("AllocatorGetStats", [&]() -> Status {
+    SDX_TRY(require(ort_allocator, "ort_allocator"));
+    SDX_TRY(require(out, "out"));
+    constexpr uint32_t kSinceVersion = 23;
+    if (ort_allocator->version >= kSinceVersion && ort_allocator->GetStats != nullptr) {
+      return take_status(ort_allocator->GetStats(ort_allocator, out));
+    }
+    *out = new OrtKeyValuePairs;
+    return {};
+  });
+}
+
 OrtStatus* GetAllocatorWithDefaultOptions(OrtAllocator** out) noexcept {
   *out = default_allocator();
   return nullptr;

@@ -2,7 +2,9 @@
 
 #include "base/text.h"
 #include "capi/api_declarations.h"
+#include "capi/custom_operator.h"
 #include "capi/handles.h"
+#include "capi/lora.h"
 #include "capi/status.h"
 
 namespace sardonyx::capi {
@@ -32,6 +34,11 @@ Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSe
   if (options != nullptr) {
     chosen = options->options;
     chosen.cancel = options->load_cancelled;
+    SDX_ASSIGN(chosen.thread_functions, options->threads.functions());
+    auto session = std::make_shared<KernelSession>();
+    *session = {env->environment, chosen.entries};
+    SDX_ASSIGN(chosen.custom_operators,
+               make_custom_operators(options->custom_domains, std::move(session)));
     made->log_level = options->log_level;
   }
   const SessionLogLevel scope(made->log_level);
@@ -208,6 +215,25 @@ class SmallList {
   size_t count_;
 };
 
+/// How many inputs the active adapters of a run bring.
+size_t parameter_count(const OrtRunOptions* options) {
+  if (options == nullptr) return 0;
+  size_t count = 0;
+  for (const auto& adapter : options->adapters) count += adapter->tensors.size();
+  return count;
+}
+
+void add_parameters(const OrtRunOptions& options, std::span<std::string_view> names,
+                    std::span<Datum> feeds) {
+  size_t next = 0;
+  for (const auto& adapter : options.adapters) {
+    for (const auto& [name, tensor] : adapter->tensors) {
+      names[next] = name;
+      feeds[next++] = tensor;
+    }
+  }
+}
+
 /// Whether an output that the caller gave took the result.
 Status check_given(const Datum& given, const Datum& result, std::string_view name) {
   const Tensor* expected = given.tensor();
@@ -245,13 +271,18 @@ OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
                const char* const* output_names, size_t output_count, OrtValue** outputs) noexcept {
   return guarded("Run", [&]() -> Status {
     SDX_TRY(require(session, "session"));
-    SmallList<std::string_view> names(input_count);
-    SmallList<Datum> feeds(input_count);
+    const size_t extra_count = parameter_count(run_options);
+    SmallList<std::string_view> names(input_count + extra_count);
+    SmallList<Datum> feeds(input_count + extra_count);
     for (size_t i = 0; i < input_count; ++i) {
       SDX_TRY(require(input_names[i], "an input name"));
       SDX_TRY(require(inputs[i], "an input"));
       names.all()[i] = input_names[i];
       feeds.all()[i] = inputs[i]->datum;
+    }
+    if (extra_count != 0) {
+      add_parameters(*run_options, names.all().subspan(input_count),
+                     feeds.all().subspan(input_count));
     }
     SmallList<std::string_view> wanted(output_count);
     SmallList<Datum> results(output_count);

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -7,6 +5,7 @@
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
 #include "capi/status.h"
+#include "capi/typed_entries.h"
 
 namespace sardonyx::capi {
 
@@ -66,6 +65,15 @@ OrtStatus* SetSessionExecutionMode(OrtSessionOptions* options,
                                    ExecutionMode execution_mode) noexcept {
   options->execution_mode = execution_mode;
   return nullptr;
+}
+
+OrtStatus* GetSessionExecutionMode(const OrtSessionOptions* options, ExecutionMode* out) noexcept {
+  return guarded("GetSessionExecutionMode", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    SDX_TRY(require(out, "out"));
+    *out = options->execution_mode;
+    return {};
+  });
 }
 
 OrtStatus* EnableProfiling(OrtSessionOptions* options,
@@ -192,7 +200,8 @@ OrtStatus* AddSessionConfigEntry(OrtSessionOptions* options, const char* config_
       return failure(Code::InvalidArgument, "Config value is longer than maximum length {}",
                      kValueLengthMax);
     }
-    options->options.entries[key] = value;
+    SDX_ASSIGN(const bool is_typed, set_typed_entry(*options, key, value));
+    if (!is_typed) options->options.entries[key] = value;
     return {};
   });
 }
@@ -300,19 +309,6 @@ OrtStatus* SessionOptionsAppendExecutionProvider(OrtSessionOptions* options,
     return failure(Code::Unsupported,
                    "provider '{}' is not built in: the built-in one is CPUExecutionProvider",
                    provider_name);
-  });
-}
-
-OrtStatus* RegisterCustomOpsLibrary_V2(OrtSessionOptions*, const ORTCHAR_T* library_name) noexcept {
-  return guarded("RegisterCustomOpsLibrary_V2", [&]() -> Status {
-    SDX_TRY(require(library_name, "library_name"));
-    if (access(library_name, R_OK) != 0) {
-      return failure(Code::NoSuchFile, "the custom operator library '{}' cannot be read",
-                     library_name);
-    }
-    return failure(Code::Unsupported,
-                   "custom operators are not supported by this build: '{}' was not loaded",
-                   library_name);
   });
 }
 

@@ -34,7 +34,8 @@ Result<std::string*> string_at(const OrtValue* value, size_t index) {
                  strings.size());
 }
 
-/// Memory of a foreign allocator, given back with the last handle.
+}  // namespace
+
 Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& shape) {
   if (dtype == DType::String || allocator == nullptr || allocator == default_allocator()) {
     return Tensor::allocate(dtype, shape);
@@ -52,7 +53,14 @@ Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& 
   return Tensor::view(dtype, shape, memory, std::move(owner));
 }
 
-}  // namespace
+void copy_elements(const Tensor& from, Tensor& to) {
+  if (from.dtype() == DType::String) {
+    const auto source = from.values<std::string>();
+    std::copy(source.begin(), source.end(), to.mutable_values<std::string>().begin());
+  } else if (from.byte_size() != 0) {
+    std::memcpy(to.mutable_data(), from.data(), from.byte_size());
+  }
+}
 
 OrtStatus* CreateTensorAsOrtValue(OrtAllocator* allocator, const int64_t* shape, size_t shape_count,
                                   ONNXTensorElementDataType type, OrtValue** out) noexcept {
@@ -67,26 +75,53 @@ OrtStatus* CreateTensorAsOrtValue(OrtAllocator* allocator, const int64_t* shape,
   });
 }
 
+namespace {
+
+Result<Tensor> view_of(void* data, size_t data_bytes, const int64_t* shape, size_t shape_count,
+                       ONNXTensorElementDataType type) {
+  SDX_ASSIGN(const DType dtype, to_dtype(type));
+  SDX_ASSIGN(const Shape dims, to_shape(shape, shape_count));
+  if (dtype == DType::String) {
+    return failure(Code::InvalidArgument,
+                   "string tensors cannot be made over memory: use CreateTensorAsOrtValue");
+  }
+  const auto count = dims.element_count();
+  const auto needed = count ? dtype_bytes(dtype, *count) : std::nullopt;
+  if (!needed || *needed > data_bytes) {
+    return failure(Code::InvalidArgument,
+                   "a tensor({}) of shape {} needs {} bytes, but the buffer has {}",
+                   dtype_name(dtype), dims.to_string(), needed.value_or(0), data_bytes);
+  }
+  return Tensor::view(dtype, dims, data);
+}
+
+}  // namespace
+
 OrtStatus* CreateTensorWithDataAsOrtValue(const OrtMemoryInfo* info, void* data, size_t data_bytes,
                                           const int64_t* shape, size_t shape_count,
                                           ONNXTensorElementDataType type, OrtValue** out) noexcept {
   return guarded("CreateTensorWithDataAsOrtValue", [&]() -> Status {
     SDX_TRY(require(out, "out"));
-    SDX_ASSIGN(const DType dtype, to_dtype(type));
-    SDX_ASSIGN(const Shape dims, to_shape(shape, shape_count));
-    if (dtype == DType::String) {
-      return failure(Code::InvalidArgument,
-                     "string tensors cannot be made over memory: use CreateTensorAsOrtValue");
-    }
-    const auto count = dims.element_count();
-    const auto needed = count ? dtype_bytes(dtype, *count) : std::nullopt;
-    if (!needed || *needed > data_bytes) {
-      return failure(Code::InvalidArgument,
-                     "a tensor({}) of shape {} needs {} bytes, but the buffer has {}",
-                     dtype_name(dtype), dims.to_string(), needed.value_or(0), data_bytes);
-    }
-    *out = new OrtValue{Datum(Tensor::view(dtype, dims, data)),
-                        info != nullptr ? *info : cpu_memory_info()};
+    SDX_ASSIGN(Tensor tensor, view_of(data, data_bytes, shape, shape_count, type));
+    *out = new OrtValue{Datum(std::move(tensor)), info != nullptr ? *info : cpu_memory_info()};
+    return {};
+  });
+}
+
+OrtStatus* CreateTensorWithDataAndDeleterAsOrtValue(OrtAllocator* deleter, void* data,
+                                                    size_t data_bytes, const int64_t* shape,
+                                                    size_t shape_count,
+                                                    ONNXTensorElementDataType type,
+                                                    OrtValue** out) noexcept {
+  return guarded("CreateTensorWithDataAndDeleterAsOrtValue", [&]() -> Status {
+    SDX_TRY(require(deleter, "deleter"));
+    SDX_TRY(require(out, "out"));
+    SDX_ASSIGN(Tensor tensor, view_of(data, data_bytes, shape, shape_count, type));
+    const OrtMemoryInfo* info = deleter->Info(deleter);
+    std::shared_ptr<const void> owner(
+        data, [deleter](const void* memory) { deleter->Free(deleter, const_cast<void*>(memory)); });
+    Tensor owned = Tensor::view(tensor.dtype(), tensor.shape(), data, std::move(owner));
+    *out = new OrtValue{Datum(std::move(owned)), info != nullptr ? *info : cpu_memory_info()};
     return {};
   });
 }
@@ -131,6 +166,26 @@ OrtStatus* GetTensorSizeInBytes(const OrtValue* ort_value, size_t* size) noexcep
       return failure(Code::InvalidArgument, "string tensors have no size in bytes");
     }
     *size = tensor->byte_size();
+    return {};
+  });
+}
+
+OrtStatus* GetTensorElementTypeAndShapeDataReference(const OrtValue* value,
+                                                     ONNXTensorElementDataType* element_type,
+                                                     const int64_t** shape_data,
+                                                     size_t* shape_data_count) noexcept {
+  return guarded("GetTensorElementTypeAndShapeDataReference", [&]() -> Status {
+    SDX_TRY(require(value, "value"));
+    SDX_TRY(require(element_type, "element_type"));
+    SDX_TRY(require(shape_data, "shape_data"));
+    SDX_TRY(require(shape_data_count, "shape_data_count"));
+    const SparseTensor* sparse = value->datum.sparse();
+    const Tensor* tensor = sparse != nullptr ? &sparse->values : value->datum.tensor();
+    if (tensor == nullptr) return failure(Code::InvalidArgument, "the value is not a tensor");
+    const Shape& shape = sparse != nullptr ? sparse->shape : tensor->shape();
+    *element_type = to_ort(tensor->dtype());
+    *shape_data = shape.empty() ? nullptr : shape.begin();
+    *shape_data_count = static_cast<size_t>(shape.rank());
     return {};
   });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cpu/custom.h"
 #include "cpu/registry.h"
 
 namespace sardonyx {
@@ -14,11 +15,19 @@ std::vector<SlotId> slots_of(const std::vector<ValueId>& values) {
   return {values.begin(), values.end()};
 }
 
+Result<ChosenKernel> choose(const Graph& graph, const Node& node, PackedWeights& weights,
+                            int thread_count) {
+  if (node.custom != nullptr) {
+    SDX_ASSIGN(auto kernel, create_custom_kernel(graph, node));
+    return ChosenKernel{std::move(kernel), Instruction::kNeverKnown};
+  }
+  SDX_ASSIGN(const OpSchema* schema, find_schema(node.domain, node.op_type, node.opset));
+  return choose_kernel(KernelRequest(graph, node, *schema, weights, thread_count));
+}
+
 Result<Instruction> lower_node(const Graph& graph, const Node& node, PackedWeights& weights,
                                int thread_count) {
-  SDX_ASSIGN(const OpSchema* schema, find_schema(node.domain, node.op_type, node.opset));
-  const KernelRequest request(graph, node, *schema, weights, thread_count);
-  SDX_ASSIGN(ChosenKernel chosen, choose_kernel(request));
+  SDX_ASSIGN(ChosenKernel chosen, choose(graph, node, weights, thread_count));
   Instruction instruction;
   instruction.kernel = std::move(chosen.kernel);
   instruction.flags = chosen.flags;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "cpu/lower.h"
 #include "exec/executor.h"
+#include "ir/custom_operator.h"
 #include "ops/schema.h"
 #include "passes/pipeline.h"
 
@@ -56,6 +58,14 @@ class CpuProvider final : public Provider {
 
   bool can_run(const Graph& graph, NodeId id, std::string* why_not) const override {
     const Node& node = graph.node(id);
+    if (node.custom != nullptr) {
+      const bool is_ours = node.custom->runs_on(name());
+      if (!is_ours && why_not != nullptr) {
+        *why_not = fmt::format("custom operator {}:{} is made for another provider", node.domain,
+                               node.op_type);
+      }
+      return is_ours;
+    }
     const auto schema = find_schema(node.domain, node.op_type, node.opset);
     if (!schema.ok() && why_not != nullptr) *why_not = schema.status().message();
     return schema.ok();

@@ -16,6 +16,8 @@
 
 namespace sardonyx {
 
+class CustomOperator;
+
 using ValueId = std::uint32_t;
 using NodeId = std::uint32_t;
 /// Stands for an input or output that is left out.
@@ -71,6 +73,8 @@ struct Node {
   /// Opset version of the node's domain in the model; 0 when the model does not import the domain
   /// (never for ai.onnx).
   std::int64_t opset = 0;
+  /// Set when the operator comes from the session's options, not from the table of operators.
+  std::shared_ptr<const CustomOperator> custom;
   bool is_removed = false;
 
   /// "node 'name' (Op)", or "node with output 'y' (Op)" when it has no name; needs the graph.

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "ir/custom_operator.h"
 #include "ops/infer_context.h"
 #include "ops/schema.h"
 
@@ -80,10 +81,23 @@ void complete_outputs(Graph& graph, NodeId id, const OpSchema& schema) {
   }
 }
 
+void store_outputs(Graph& graph, const Node& node, std::span<Type> outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    Value& value = graph.value(node.outputs[i]);
+    note_contradiction(value, outputs[i]);
+    merge(outputs[i], value.type);
+    value.type = std::move(outputs[i]);
+  }
+}
+
 Status infer_node(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  SDX_ASSIGN(const OpSchema* schema, find_schema(node.domain, node.op_type, node.opset));
-  complete_outputs(graph, id, *schema);
+  const OpSchema* schema = nullptr;
+  if (node.custom == nullptr) {
+    SDX_ASSIGN(schema, find_schema(node.domain, node.op_type, node.opset));
+    complete_outputs(graph, id, *schema);
+  }
   std::vector<const Type*> types(node.inputs.size(), nullptr);
   std::vector<const Tensor*> data(node.inputs.size(), nullptr);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -93,6 +107,11 @@ Status infer_node(Graph& graph, NodeId id) {
     data[i] = value.constant ? &*value.constant : nullptr;
   }
   std::vector<Type> outputs(node.outputs.size());
+  if (node.custom != nullptr) {
+    SDX_TRY(node.custom->infer(graph, node, types, outputs));
+    store_outputs(graph, node, outputs);
+    return {};
+  }
   SDX_TRY(check_signature(node, *schema, &graph, types, outputs));
   const auto infer_subgraph = [&](const Graph& subgraph,
                                   std::span<const Type> inputs) -> Result<std::vector<Type>> {
@@ -106,13 +125,7 @@ Status infer_node(Graph& graph, NodeId id) {
   const SubgraphInferFn subgraph_fn(infer_subgraph);
   InferContext context(node, *schema, &graph, {types, data, outputs}, &subgraph_fn);
   SDX_TRY(schema->infer(context));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (node.outputs[i] == kNoValue) continue;
-    Value& value = graph.value(node.outputs[i]);
-    note_contradiction(value, outputs[i]);
-    merge(outputs[i], value.type);
-    value.type = std::move(outputs[i]);
-  }
+  store_outputs(graph, node, outputs);
   return {};
 }
 

@@ -30,6 +30,7 @@ class Folder {
  private:
   bool can_fold(const Node& node) const {
     if (!node.implicit_inputs.empty() || !subgraphs(node).empty()) return false;
+    if (node.custom != nullptr) return false;
     std::size_t input_bytes = 0;
     for (const ValueId input : node.inputs) {
       if (input == kNoValue) continue;

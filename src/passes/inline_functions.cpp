@@ -39,6 +39,7 @@ class Inliner {
       }
       if (has_subgraphs) graph.refresh_implicit_inputs(id);
       const Node& node = graph.node(id);
+      if (node.custom != nullptr) continue;
       const auto found = functions_.find(key_of(node.domain, node.op_type, node.overload));
       if (found == functions_.end()) continue;
       const std::string where = "inlining " + node.describe(graph);

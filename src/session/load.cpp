@@ -10,6 +10,7 @@
 #include "ops/infer.h"
 #include "ops/schema.h"
 #include "passes/pipeline.h"
+#include "session/custom_operators.h"
 #include "session/known_keys.h"
 
 namespace sardonyx {
@@ -170,7 +171,10 @@ Status prepare_model(Model& model, const SessionOptions& options,
                      std::span<const DimDenotation> denotations) {
   SDX_TRY(report_progress(options, LoadStage::Check));
   for (const auto& [domain, version] : model.opset_imports) SDX_TRY(check_opset(domain, version));
+  // Twice: a custom operator wins over a function of the model, and serves nodes inside others.
+  SDX_TRY(bind_custom_operators(model.graph, options.custom_operators));
   SDX_TRY(inline_functions(model));
+  SDX_TRY(bind_custom_operators(model.graph, options.custom_operators));
   std::size_t budget_bytes = kDensifiedBytesMax;
   SDX_TRY(densify_initializers(model.graph, budget_bytes));
   warn_of_misspelled_keys(options);

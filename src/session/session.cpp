@@ -204,16 +204,25 @@ Result<std::unique_ptr<Session>> Session::load_bytes(std::shared_ptr<Environment
   return session;
 }
 
+static Result<std::shared_ptr<ThreadPool>> pool_for(const Session::Impl& session) {
+  if (session.options.use_shared_pool) return session.environment->shared_pool();
+  ThreadPoolOptions options;
+  options.thread_count = session.options.thread_count;
+  options.functions = session.options.thread_functions;
+  auto pool = std::make_shared<ThreadPool>(std::move(options));
+  if (pool->is_complete()) return pool;
+  return failure(Code::InvalidArgument,
+                 "the custom function that creates threads returned none for one of {} threads",
+                 pool->thread_count());
+}
+
 static Status finish_loading(Model model, std::span<const DimDenotation> denotations,
                              Session::Impl& session) {
   const auto start = Profiler::Clock::now();
   if (session.options.is_profiling) session.profiler = std::make_unique<TraceProfiler>();
   SDX_TRY(prepare_model(model, session.options, denotations));
   session.describe(model);
-  session.pool =
-      session.options.use_shared_pool
-          ? session.environment->shared_pool()
-          : std::make_shared<ThreadPool>(ThreadPoolOptions{session.options.thread_count});
+  SDX_ASSIGN(session.pool, pool_for(session));
   SDX_ASSIGN(session.compiled, compile_model(model, *session.environment, session.options,
                                              session.pool->thread_count()));
   SDX_TRY(report_progress(session.options, LoadStage::Ready));

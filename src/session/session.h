@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "ep/provider.h"
+#include "ir/custom_operator.h"
 #include "ir/datum.h"
 #include "onnx/reader.h"
 #include "session/environment.h"
@@ -30,6 +31,8 @@ struct SessionOptions {
   int thread_count = 0;
   /// Run on the environment's pool instead of an own one.
   bool use_shared_pool = false;
+  /// Who makes the threads of an own pool; empty: the library.
+  ThreadFunctions thread_functions;
   /// 0 none, 1 basic, 2 extended, 3 layout, 99 all.
   int optimization_level = 99;
   /// Where to write the graph after the common passes; "" = nowhere.
@@ -47,6 +50,10 @@ struct SessionOptions {
   std::vector<std::string> providers;
   /// Providers of this session alone, asked before those of the environment.
   std::vector<ProviderMaker> own_providers;
+  /// Operators that the library does not have, or that replace its own.
+  std::vector<CustomOperatorEntry> custom_operators;
+  /// Lives as long as the session: libraries with the code of custom operators.
+  std::vector<std::shared_ptr<const void>> keep_alive;
   /// Session configuration entries by key.
   std::unordered_map<std::string, std::string> entries;
   /// Loading stops when it becomes true; may be null.

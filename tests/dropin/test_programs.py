@@ -4,12 +4,14 @@ They run in a virtual environment of their own, which has no onnxruntime but our
 """
 
 import ast
+import base64
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/release"
@@ -52,6 +54,42 @@ loud = (0.5 - 0.5 * torch.cos(2 * torch.pi * 4 * time)) * ((time > 1) & (time < 
 print(onnxruntime.__file__)
 print([round(model(chunk, 16000).item(), 4) for chunk in (0.2 * voice * loud).split(512)[:90]])
 """
+
+
+TOKENIZER = """
+import base64
+import numpy as np
+import onnxruntime
+from onnxruntime_extensions import get_library_path
+
+options = onnxruntime.SessionOptions()
+options.register_custom_ops_library(get_library_path())
+session = onnxruntime.InferenceSession(base64.b64decode("MODEL"), options)
+print(onnxruntime.__file__)
+print([ids.tolist() for ids in session.run(None, {"text": np.array(["The quick brown foxes"])})])
+"""
+EXTENSIONS = "onnxruntime-extensions==0.15.2"
+
+
+def tokenizer_model():
+    """Model of one node, a tokenizer of onnxruntime-extensions, in base64."""
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "quick", "brown", "fox", "##es"]
+    text = helper.make_tensor_value_info("text", TensorProto.STRING, [1])
+    names = ["ids", "types", "mask"]
+    node = helper.make_node(
+        "BertTokenizer",
+        ["text"],
+        names,
+        domain="ai.onnx.contrib",
+        vocab_file="\n".join(words),
+        do_lower_case=1,
+        strip_accents=1,
+    )
+    outputs = [helper.make_tensor_value_info(name, TensorProto.INT64, None) for name in names]
+    graph = helper.make_graph([node], "tokenizer", [text], outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.contrib", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return base64.b64encode(model.SerializeToString()).decode()
 
 
 @pytest.fixture(scope="session")
@@ -116,3 +154,17 @@ def test_silero_vad_says_what_it_says_on_onnx_runtime():
     assert len(ours) == 90
     assert max(theirs) > 0.1
     assert ours == pytest.approx(theirs, abs=2e-4)
+
+
+def test_extensions_tokenize_a_sentence(interpreter):
+    """What is expected is what it says on ONNX Runtime 1.32.0."""
+    package = ROOT / "build/dropin-extensions"
+    if not (package / "onnxruntime_extensions").exists():
+        install = [str(interpreter), "-m", "pip", "install", "-q", "--no-deps"]
+        done = subprocess.run(
+            [*install, "--target", str(package), EXTENSIONS], capture_output=True, check=False
+        )
+        if done.returncode != 0:
+            pytest.skip(f"{EXTENSIONS} cannot be installed: {done.stderr.decode()[-300:]}")
+    printed = run(interpreter, TOKENIZER.replace("MODEL", tokenizer_model()), package)
+    assert ast.literal_eval(printed) == [[2, 5, 6, 7, 8, 9, 3], [0] * 7, [1] * 7]
