@@ -5,6 +5,7 @@
 #include "capi/custom_operator.h"
 #include "capi/handles.h"
 #include "capi/lora.h"
+#include "capi/session_creation.h"
 #include "capi/status.h"
 
 namespace sardonyx::capi {
@@ -21,34 +22,6 @@ class SessionLogLevel {
  private:
   std::optional<ScopedLogLevel> scoped_;
 };
-
-template <typename Load>
-Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSession** out,
-                      Load&& load) {
-  SDX_TRY(require(env, "env"));
-  SDX_TRY(require(out, "out"));
-  auto made = std::make_unique<OrtSession>();
-  made->environment = env->environment;
-  made->plugins = env->plugins;
-  SessionOptions chosen;
-  if (options != nullptr) {
-    chosen = options->options;
-    chosen.cancel = options->load_cancelled;
-    SDX_ASSIGN(chosen.thread_functions, options->threads.functions());
-    auto session = std::make_shared<KernelSession>();
-    *session = {env->environment, chosen.entries};
-    SDX_ASSIGN(chosen.custom_operators,
-               make_custom_operators(options->custom_domains, std::move(session)));
-    made->log_level = options->log_level;
-  }
-  const SessionLogLevel scope(made->log_level);
-  if (options != nullptr) {
-    for (const auto& add : options->at_creation) SDX_TRY(add(*options, chosen));
-  }
-  SDX_ASSIGN(made->session, load(std::move(chosen)));
-  *out = made.release();
-  return {};
-}
 
 Status value_at(const std::vector<SessionValue>& values, size_t index, const SessionValue** out) {
   if (index >= values.size()) {
@@ -75,6 +48,46 @@ Status type_at(const std::vector<SessionValue>& values, size_t index, OrtTypeInf
 
 }  // namespace
 
+SessionOptions session_options(const OrtSessionOptions* options) {
+  if (options == nullptr) return {};
+  SessionOptions chosen = options->options;
+  chosen.cancel = options->load_cancelled;
+  return chosen;
+}
+
+SessionOptions for_model_bytes(SessionOptions options) {
+  const auto entry = [&](const char* key) {
+    const auto found = options.entries.find(key);
+    return found == options.entries.end() ? std::string() : found->second;
+  };
+  options.read.external_data_folder = entry("session.model_external_initializers_file_folder_path");
+  options.read.borrow_bytes = entry("session.use_ort_model_bytes_directly") == "1";
+  return options;
+}
+
+Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSession** out,
+                      SessionMaker make) {
+  SDX_TRY(require(env, "env"));
+  SDX_TRY(require(out, "out"));
+  auto made = std::make_unique<OrtSession>();
+  made->environment = env->environment;
+  made->plugins = env->plugins;
+  if (options != nullptr) made->log_level = options->log_level;
+  const SessionLogLevel scope(made->log_level);
+  SessionOptions chosen = session_options(options);
+  if (options != nullptr) {
+    SDX_ASSIGN(chosen.thread_functions, options->threads.functions());
+    auto session = std::make_shared<KernelSession>();
+    *session = {env->environment, chosen.entries};
+    SDX_ASSIGN(chosen.custom_operators,
+               make_custom_operators(options->custom_domains, std::move(session)));
+    for (const auto& add : options->at_creation) SDX_TRY(add(*options, chosen));
+  }
+  SDX_ASSIGN(made->session, make(std::move(chosen)));
+  *out = made.release();
+  return {};
+}
+
 OrtStatus* CreateSession(const OrtEnv* env, const ORTCHAR_T* model_path,
                          const OrtSessionOptions* options, OrtSession** out) noexcept {
   return guarded("CreateSession", [&]() -> Status {
@@ -91,15 +104,9 @@ OrtStatus* CreateSessionFromArray(const OrtEnv* env, const void* model_data,
   return guarded("CreateSessionFromArray", [&]() -> Status {
     SDX_TRY(require(model_data, "model_data"));
     return create_session(env, options, out, [&](SessionOptions chosen) {
-      const auto entry = [&](const char* key) {
-        const auto found = chosen.entries.find(key);
-        return found == chosen.entries.end() ? std::string() : found->second;
-      };
-      chosen.read.external_data_folder =
-          entry("session.model_external_initializers_file_folder_path");
-      chosen.read.borrow_bytes = entry("session.use_ort_model_bytes_directly") == "1";
       const auto* bytes = static_cast<const std::byte*>(model_data);
-      return Session::load_bytes(env->environment, {bytes, model_data_length}, std::move(chosen));
+      return Session::load_bytes(env->environment, {bytes, model_data_length},
+                                 for_model_bytes(std::move(chosen)));
     });
   });
 }

@@ -17,6 +17,7 @@ struct Session::Impl {
   std::shared_ptr<Environment> environment;
   SessionOptions options;
   ModelMetadata metadata;
+  std::vector<std::pair<std::string, std::int64_t>> opset_imports;
   std::vector<SessionValue> inputs;
   std::vector<SessionValue> overridable;
   std::vector<SessionValue> outputs;
@@ -25,6 +26,9 @@ struct Session::Impl {
   std::vector<std::shared_ptr<const Tensor>> defaults;
   std::unordered_map<std::string_view, std::size_t> input_index;
   std::unordered_map<std::string_view, std::size_t> output_index;
+  /// Set until the session is finished.
+  std::unique_ptr<Model> open;
+  std::vector<DimDenotation> open_denotations;
   std::shared_ptr<ThreadPool> pool;
   CompiledModel compiled;
   std::unique_ptr<TraceProfiler> profiler;
@@ -83,6 +87,11 @@ ModelMetadata metadata_of(const Model& model) {
 
 void Session::Impl::describe(const Model& model) {
   metadata = metadata_of(model);
+  opset_imports = model.opset_imports;
+  for (auto* values : {&inputs, &overridable, &outputs, &all_inputs}) values->clear();
+  defaults.clear();
+  input_index.clear();
+  output_index.clear();
   for (const ValueId id : model.graph.inputs()) {
     const Value& value = model.graph.value(id);
     SessionValue described = describe_value(value, model.symbols);
@@ -174,37 +183,9 @@ Status Session::Impl::check_feed(const SessionValue& expected, const Datum& fed)
 Session::Session() : impl_(std::make_unique<Impl>()) {}
 Session::~Session() = default;
 
-static Status finish_loading(Model model, std::span<const DimDenotation> denotations,
-                             Session::Impl& session);
+namespace {
 
-Result<std::unique_ptr<Session>> Session::load(std::shared_ptr<Environment> environment,
-                                               const std::string& path, SessionOptions options) {
-  std::unique_ptr<Session> session(new Session);
-  session->impl_->environment = std::move(environment);
-  session->impl_->options = std::move(options);
-  SDX_TRY(report_progress(session->impl_->options, LoadStage::Read));
-  std::vector<DimDenotation> denotations;
-  SDX_ASSIGN(Model model, read_model(path, session->impl_->options.read, &denotations));
-  Status status = finish_loading(std::move(model), denotations, *session->impl_);
-  if (!status.ok()) return std::move(status).with("loading '" + path + "'");
-  return session;
-}
-
-Result<std::unique_ptr<Session>> Session::load_bytes(std::shared_ptr<Environment> environment,
-                                                     std::span<const std::byte> bytes,
-                                                     SessionOptions options) {
-  std::unique_ptr<Session> session(new Session);
-  session->impl_->environment = std::move(environment);
-  session->impl_->options = std::move(options);
-  SDX_TRY(report_progress(session->impl_->options, LoadStage::Read));
-  std::vector<DimDenotation> denotations;
-  SDX_ASSIGN(Model model, read_model_from_bytes(bytes, session->impl_->options.read, &denotations));
-  Status status = finish_loading(std::move(model), denotations, *session->impl_);
-  if (!status.ok()) return std::move(status).with("loading a model from memory");
-  return session;
-}
-
-static Result<std::shared_ptr<ThreadPool>> pool_for(const Session::Impl& session) {
+Result<std::shared_ptr<ThreadPool>> pool_for(const Session::Impl& session) {
   if (session.options.use_shared_pool) return session.environment->shared_pool();
   ThreadPoolOptions options;
   options.thread_count = session.options.thread_count;
@@ -216,8 +197,8 @@ static Result<std::shared_ptr<ThreadPool>> pool_for(const Session::Impl& session
                  pool->thread_count());
 }
 
-static Status finish_loading(Model model, std::span<const DimDenotation> denotations,
-                             Session::Impl& session) {
+Status finish_loading(Model model, std::span<const DimDenotation> denotations,
+                      Session::Impl& session) {
   const auto start = Profiler::Clock::now();
   if (session.options.is_profiling) session.profiler = std::make_unique<TraceProfiler>();
   SDX_TRY(prepare_model(model, session.options, denotations));
@@ -233,12 +214,88 @@ static Status finish_loading(Model model, std::span<const DimDenotation> denotat
   return {};
 }
 
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::load_model(std::shared_ptr<Environment> environment,
+                                                     Model model, SessionOptions options) {
+  std::unique_ptr<Session> session(new Session);
+  session->impl_->environment = std::move(environment);
+  session->impl_->options = std::move(options);
+  SDX_TRY(finish_loading(std::move(model), {}, *session->impl_));
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<Environment> environment,
+                                               const std::string& path, SessionOptions options) {
+  std::unique_ptr<Session> session(new Session);
+  session->impl_->environment = std::move(environment);
+  session->impl_->options = std::move(options);
+  SDX_TRY(report_progress(session->impl_->options, LoadStage::Read));
+  SDX_ASSIGN(Model model,
+             read_model(path, session->impl_->options.read, &session->impl_->open_denotations));
+  session->replace_open_model(std::move(model));
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::open_bytes(std::shared_ptr<Environment> environment,
+                                                     std::span<const std::byte> bytes,
+                                                     SessionOptions options) {
+  std::unique_ptr<Session> session(new Session);
+  session->impl_->environment = std::move(environment);
+  session->impl_->options = std::move(options);
+  SDX_TRY(report_progress(session->impl_->options, LoadStage::Read));
+  SDX_ASSIGN(Model model, read_model_from_bytes(bytes, session->impl_->options.read,
+                                                &session->impl_->open_denotations));
+  session->replace_open_model(std::move(model));
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::load(std::shared_ptr<Environment> environment,
+                                               const std::string& path, SessionOptions options) {
+  SDX_ASSIGN(auto session, open(std::move(environment), path, std::move(options)));
+  Status status = finish_loading(std::move(*session->impl_->open), session->impl_->open_denotations,
+                                 *session->impl_);
+  if (!status.ok()) return std::move(status).with("loading '" + path + "'");
+  session->impl_->open.reset();
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::load_bytes(std::shared_ptr<Environment> environment,
+                                                     std::span<const std::byte> bytes,
+                                                     SessionOptions options) {
+  SDX_ASSIGN(auto session, open_bytes(std::move(environment), bytes, std::move(options)));
+  Status status = finish_loading(std::move(*session->impl_->open), session->impl_->open_denotations,
+                                 *session->impl_);
+  if (!status.ok()) return std::move(status).with("loading a model from memory");
+  session->impl_->open.reset();
+  return session;
+}
+
+const Model* Session::open_model() const { return impl_->open.get(); }
+
+void Session::replace_open_model(Model model) {
+  impl_->describe(model);
+  impl_->open = std::make_unique<Model>(std::move(model));
+}
+
+Status Session::finish(SessionOptions options) {
+  if (impl_->open == nullptr) {
+    return failure(Code::InvalidArgument, "the session is not open to changes");
+  }
+  impl_->options = std::move(options);
+  const std::unique_ptr<Model> model = std::move(impl_->open);
+  return finish_loading(std::move(*model), impl_->open_denotations, *impl_);
+}
+
 const std::vector<SessionValue>& Session::inputs() const { return impl_->inputs; }
 const std::vector<SessionValue>& Session::outputs() const { return impl_->outputs; }
 const std::vector<SessionValue>& Session::overridable_initializers() const {
   return impl_->overridable;
 }
 const ModelMetadata& Session::metadata() const { return impl_->metadata; }
+const std::vector<std::pair<std::string, std::int64_t>>& Session::opset_imports() const {
+  return impl_->opset_imports;
+}
 const SessionOptions& Session::options() const { return impl_->options; }
 const std::vector<std::string>& Session::provider_names() const {
   return impl_->compiled.providers;
@@ -247,9 +304,13 @@ const std::vector<std::string>& Session::used_provider_names() const {
   return impl_->compiled.used_providers;
 }
 const Providers& Session::own_providers() const { return impl_->compiled.own_providers; }
-CompiledMemory Session::memory() const { return impl_->compiled.compiled->memory(); }
+CompiledMemory Session::memory() const {
+  const auto& compiled = impl_->compiled.compiled;
+  return compiled != nullptr ? compiled->memory() : CompiledMemory{};
+}
 const Graph* Session::optimized_graph() const {
-  return impl_->compiled.compiled->optimized_graph();
+  const auto& compiled = impl_->compiled.compiled;
+  return compiled != nullptr ? compiled->optimized_graph() : nullptr;
 }
 
 namespace {
@@ -316,6 +377,10 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
                     std::span<const std::string_view> output_names, std::span<Datum> outputs,
                     const RunOptions& run_options) {
   Impl& impl = *impl_;
+  if (impl.compiled.compiled == nullptr) {
+    return failure(Code::InvalidArgument,
+                   "the session is still open to changes: it runs when it is finished");
+  }
   PerValue<Datum> feeds(impl.all_inputs.size());
   for (std::size_t i = 0; i < input_names.size(); ++i) {
     const auto found = impl.input_index.find(input_names[i]);

@@ -99,6 +99,26 @@ class Session {
   static Result<std::unique_ptr<Session>> load_bytes(std::shared_ptr<Environment> environment,
                                                      std::span<const std::byte> bytes,
                                                      SessionOptions options);
+  /// The same for a model that was built in memory.
+  static Result<std::unique_ptr<Session>> load_model(std::shared_ptr<Environment> environment,
+                                                     Model model, SessionOptions options);
+
+  /// A session whose model is read and still open to changes: it tells its inputs and outputs, but
+  /// runs only after finish().
+  static Result<std::unique_ptr<Session>> open(std::shared_ptr<Environment> environment,
+                                               const std::string& path, SessionOptions options);
+  static Result<std::unique_ptr<Session>> open_bytes(std::shared_ptr<Environment> environment,
+                                                     std::span<const std::byte> bytes,
+                                                     SessionOptions options);
+  /// The model of a session that open() made; null once it is finished.
+  const Model* open_model() const;
+  /// Puts a changed model in the place of the open one.
+  void replace_open_model(Model model);
+  /// Checks, optimizes and compiles the open model.
+  /// Errors   InvalidArgument when the session is not open; those of load(). After one the session
+  ///          can only be destroyed.
+  Status finish(SessionOptions options);
+
   ~Session();
 
   const std::vector<SessionValue>& inputs() const;
@@ -106,6 +126,8 @@ class Session {
   /// Initializers that a feed may replace.
   const std::vector<SessionValue>& overridable_initializers() const;
   const ModelMetadata& metadata() const;
+  /// Versions of the operator sets by domain ("" = ai.onnx).
+  const std::vector<std::pair<std::string, std::int64_t>>& opset_imports() const;
   const SessionOptions& options() const;
   /// Names of the session's providers, in order of preference.
   const std::vector<std::string>& provider_names() const;
