@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 import sardonyx
 from onnx import TensorProto, helper
+from sardonyx import errors
 
 try:
     import onnxruntime
 except ImportError:
     onnxruntime = None
 
-BUILD = Path(os.environ.get("SARDONYX_BUILD", Path(sardonyx.__file__).resolve().parents[2]))
+BUILD = Path(os.environ.get("SARDONYX_BUILD", Path(sardonyx.__file__).absolute().parents[2]))
 LIBRARY = BUILD / "tests/abi/libtest_custom_ops.so"
 DOMAIN = "test.custom"
 COPIES = {}
@@ -193,7 +194,7 @@ def test_a_throwing_kernel_fails_the_run_and_names_the_node(runtime):
 def test_an_output_that_is_not_made_is_an_error(runtime):
     if runtime is not sardonyx:
         pytest.skip("ONNX Runtime hands out a value of no type")
-    with pytest.raises(sardonyx.Error, match="did not make its output 'y'"):
+    with pytest.raises(errors.Error, match="did not make its output 'y'"):
         run_unary(runtime, "Idle", X)
 
 
@@ -277,7 +278,7 @@ def test_inferred_shapes_reach_the_nodes_behind(runtime):
 def test_a_failing_shape_inference_is_reported(runtime):
     if runtime is not sardonyx:
         pytest.skip("ONNX Runtime lets it pass and fails when the model runs")
-    with pytest.raises(sardonyx.Error, match="a negative number of times") as error:
+    with pytest.raises(errors.Error, match="a negative number of times") as error:
         run_unary(runtime, "Repeat", X, times=-1)
     assert "my_Repeat" in str(error.value)
 
