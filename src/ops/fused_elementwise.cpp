@@ -19,11 +19,11 @@ struct Add {
   }
 };
 
-/// Every further input has to broadcast to the first, whose shape is the output's.
-Status infer_as_first(InferContext& context) {
+/// Inputs 1 to `last` have to broadcast to the first, whose shape is the output's.
+Status infer_as_first(InferContext& context, std::size_t last) {
   const Shape* x = context.shape(0);
   if (x == nullptr) return {};
-  for (std::size_t i = 1; i < context.input_count(); ++i) {
+  for (std::size_t i = 1; i <= std::min(last, context.input_count() - 1); ++i) {
     const Shape* other = context.shape(i);
     if (other == nullptr) continue;
     const auto result = broadcast(*x, *other);
@@ -34,6 +34,10 @@ Status infer_as_first(InferContext& context) {
   }
   context.set_shape(0, *x);
   return {};
+}
+
+Status infer_as_first(InferContext& context) {
+  return infer_as_first(context, context.input_count());
 }
 
 DType compute_type(DType dtype) {
@@ -48,6 +52,10 @@ Result<Tensor> sum_of(const Tensor& x, std::initializer_list<const Tensor*> term
   for (const Tensor* term : terms) {
     if (term == nullptr) continue;
     SDX_ASSIGN(const Tensor wide, to_dtype(*term, compute));
+    if (broadcast(x.shape(), wide.shape()) != x.shape()) {
+      return failure(Code::Runtime, "a term of shape {} does not broadcast to {}",
+                     wide.shape().to_string(), x.shape().to_string());
+    }
     broadcast_run(compute == DType::Float64 ? run_binary<Add, double> : run_binary<Add, float>, sum,
                   wide, sum);
   }
@@ -143,9 +151,9 @@ Status evaluate_bias_softmax(EvalContext& context) {
 }
 
 Status infer_bias_dropout(InferContext& context) {
+  SDX_TRY(infer_as_first(context, 2));
   const Shape* x = context.shape(0);
   if (x == nullptr) return {};
-  context.set_shape(0, *x);
   context.set_shape(1, *x);
   return {};
 }

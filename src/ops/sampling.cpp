@@ -56,9 +56,10 @@ Status infer_grid_sample(InferContext& context) {
   if (x == nullptr || grid == nullptr) return {};
   const int axes = x->rank() - 2;
   const Dim coordinates = grid->rank() > 0 ? (*grid)[grid->rank() - 1] : 0;
-  const bool is_agreed = !is_known((*x)[0]) || !is_known((*grid)[0]) || (*x)[0] == (*grid)[0];
-  if (axes < 1 || grid->rank() != x->rank() || !is_agreed ||
-      (is_known(coordinates) && coordinates != axes)) {
+  const bool has_rank = axes >= 1 && grid->rank() == x->rank();
+  const bool is_agreed = has_rank && (!is_known((*x)[0]) || !is_known((*grid)[0]) ||
+                                      (*x)[0] == (*grid)[0]);
+  if (!is_agreed || (is_known(coordinates) && coordinates != axes)) {
     return context.error("a grid {} does not fit an input {}", grid->to_string(), x->to_string());
   }
   if (axes > kMostAxes) {

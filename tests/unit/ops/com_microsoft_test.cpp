@@ -138,3 +138,12 @@ TEST_CASE("BiasSoftmax normalises from its axis on") {
   softmax.input(floats({1, 2, 2}, {0, 0, 0, 0})).input(floats({2}, {0, -INFINITY}));
   CHECK(elements<float>(softmax.tensor()) == std::vector<float>{0.5F, 0, 0.5F, 0});
 }
+
+TEST_CASE("what is added to an input, and a grid over it, may not have more axes") {
+  const Tensor x = floats({3}, {1, 2, 3});
+  const Tensor wide = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  CHECK(OpCase("BiasDropout", 1, kDomain).input(x).input(wide).error().find(
+            "does not broadcast to [3]") != std::string::npos);
+  CHECK(OpCase("GridSample", 16).input(wide).input(x).error().find("does not fit an input") !=
+        std::string::npos);
+}
