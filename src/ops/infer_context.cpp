@@ -5,6 +5,8 @@
 #include <cctype>
 #include <cstring>
 
+#include "ops/attribute_rows.h"
+
 namespace sardonyx {
 
 namespace {
@@ -174,27 +176,6 @@ Status check_count(std::string_view what, std::size_t count, Arity arity) {
 /// Kind letters of schema.h for each alternative of Attribute.
 constexpr std::array<std::string_view, std::variant_size_v<Attribute>> kKindLetters = {
     "i", "f", "s", "t", "g", "p", "y", "is", "fs", "ss", "ts", "gs", "ys", ""};
-
-struct AttributeRow {
-  std::string_view name;
-  std::string_view kind;
-  bool is_required;
-};
-
-std::vector<AttributeRow> attribute_rows(std::string_view text) {
-  std::vector<AttributeRow> rows;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    std::string_view item = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::size_t colon = item.find(':');
-    if (colon == std::string_view::npos) continue;
-    const bool is_required = item.back() == '!';
-    if (is_required) item.remove_suffix(1);
-    rows.push_back({item.substr(0, colon), item.substr(colon + 1), is_required});
-  }
-  return rows;
-}
 
 /// An empty list is stored without telling its kind by some exporters.
 bool kind_fits(std::string_view expected, const Attribute& attribute) {

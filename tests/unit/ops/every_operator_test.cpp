@@ -9,6 +9,7 @@
 #include <random>
 
 #include "ir/element.h"
+#include "ops/attribute_rows.h"
 #include "ops/schema.h"
 #include "unit/small_graph.h"
 
@@ -163,18 +164,9 @@ Attribute some_attribute(Chance& chance, std::string_view kind) {
 }
 
 void add_attributes(Chance& chance, const OpSchema& schema, Attributes& attributes) {
-  std::string_view text = schema.attributes;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    std::string_view item = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::size_t colon = item.find(':');
-    if (colon == std::string_view::npos) continue;
-    const bool is_required = item.back() == '!';
-    if (is_required) item.remove_suffix(1);
-    if (!chance.in_100(is_required ? 98 : 30)) continue;
-    attributes.set(std::string(item.substr(0, colon)),
-                   some_attribute(chance, item.substr(colon + 1)));
+  for (const AttributeRow& row : attribute_rows(schema.attributes)) {
+    if (!chance.in_100(row.is_required ? 98 : 30)) continue;
+    attributes.set(std::string(row.name), some_attribute(chance, row.kind));
   }
 }
 
