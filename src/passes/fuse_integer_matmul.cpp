@@ -18,10 +18,6 @@ class IntegerMatMulFuser {
   }
 
  private:
-  bool is_op(NodeId id, std::string_view name) const {
-    return id != kNoNode && graph_.node(id).op_type == name && graph_.node(id).domain.empty();
-  }
-
   bool has_one_element(ValueId id) const {
     const auto& shape = graph_.value(id).type.shape;
     return shape && shape->is_static() && shape->element_count() == 1;
@@ -36,18 +32,18 @@ class IntegerMatMulFuser {
   }
 
   void fuse(NodeId id) {
-    if (graph_.node(id).is_removed || !is_op(id, "MatMulInteger")) return;
+    if (!is_op(graph_, id, "MatMulInteger")) return;
     const auto& weight = graph_.value(graph_.node(id).inputs[1]).type.shape;
     if (!weight || weight->rank() != 2 || !is_known((*weight)[1])) return;
     const NodeId cast = graph_.sole_consumer(graph_.node(id).outputs[0]);
-    if (!is_op(cast, "Cast") || graph_.node(cast).attributes.get_int("to", 0) != 1) return;
+    if (!is_op(graph_, cast, "Cast") || graph_.node(cast).attributes.get_int("to", 0) != 1) return;
     const NodeId scaling = graph_.sole_consumer(graph_.node(cast).outputs[0]);
-    if (!is_op(scaling, "Mul")) return;
+    if (!is_op(graph_, scaling, "Mul")) return;
     const ValueId casted = graph_.node(cast).outputs[0];
     const auto& factors = graph_.node(scaling).inputs;
     const ValueId scale = factors[0] == casted ? factors[1] : factors[0];
     const NodeId product = graph_.value(scale).producer;
-    if (!is_op(product, "Mul")) return;
+    if (!is_op(graph_, product, "Mul")) return;
     ValueId a_scale = graph_.node(product).inputs[0];
     ValueId b_scale = graph_.node(product).inputs[1];
     if (!has_one_element(a_scale) || !is_per_column(b_scale, (*weight)[1])) {
@@ -65,7 +61,7 @@ class IntegerMatMulFuser {
   ValueId bias_after(NodeId id, Dim columns, NodeId& last) const {
     const ValueId output = graph_.node(id).outputs[0];
     const NodeId next = graph_.sole_consumer(output);
-    if (!is_op(next, "Add")) return kNoValue;
+    if (!is_op(graph_, next, "Add")) return kNoValue;
     const auto& inputs = graph_.node(next).inputs;
     const ValueId bias = inputs[0] == output ? inputs[1] : inputs[0];
     const auto& shape = graph_.value(bias).type.shape;
