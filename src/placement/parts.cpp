@@ -105,8 +105,8 @@ Status entangled(const Graph& graph, const std::vector<Unit>& units) {
 
 }  // namespace
 
-Result<std::vector<PlannedPart>> order_parts(const Graph& graph, const Assignment& assignment) {
-  SDX_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+Result<std::vector<PlannedPart>> order_parts(const Graph& graph, const std::vector<NodeId>& order,
+                                             const Assignment& assignment) {
   std::vector<std::uint32_t> unit_of(graph.node_count(), 0);
   std::vector<Unit> units = make_units(order, assignment, unit_of);
   connect(graph, unit_of, units);

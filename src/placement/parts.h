@@ -33,8 +33,10 @@ struct PlannedPart {
 /// Goes on with the provider at hand as long as one of its nodes is ready, so that as few edges as
 /// the order allows lead from one provider to another. A group runs as a whole when all that its
 /// nodes need from outside is there.
-/// Errors   InvalidModel for a cycle; Runtime when a group's own result comes back to it through
+/// `order` is the graph's topological order.
+/// Errors   Runtime when a group's own result comes back to it through
 ///          other nodes, naming the group's first node.
-Result<std::vector<PlannedPart>> order_parts(const Graph& graph, const Assignment& assignment);
+Result<std::vector<PlannedPart>> order_parts(const Graph& graph, const std::vector<NodeId>& order,
+                                             const Assignment& assignment);
 
 }  // namespace sardonyx

@@ -37,9 +37,9 @@ Result<Providers> with_shared(Providers providers, const Environment& environmen
 
 constexpr std::uint32_t kNobody = 0xffffffffU;
 
-/// Offers the nodes that are still free to one provider after the other.
-Result<Assignment> assign(const Model& model, const Providers& providers) {
-  SDX_ASSIGN(std::vector<NodeId> free, model.graph.topological_order());
+/// Offers the nodes that are still free, all at first, to one provider after the other.
+Result<Assignment> assign(const Model& model, const Providers& providers,
+                          std::vector<NodeId> free) {
   Assignment assignment(model.graph.node_count(), NodePlacement{kNobody, kNoGroup});
   std::uint32_t group_count = 0;
   for (std::uint32_t i = 0; i < providers.size() && !free.empty(); ++i) {
@@ -102,8 +102,9 @@ Result<CompiledModel> compile_model(const Model& model, const Environment& envir
   CompiledModel made;
   SDX_ASSIGN(made.own_providers, make_own_providers(options, compile_options));
   SDX_ASSIGN(const Providers providers, with_shared(made.own_providers, environment, options));
-  SDX_ASSIGN(const Assignment assignment, assign(model, providers));
-  SDX_ASSIGN(const auto parts, order_parts(model.graph, assignment));
+  SDX_ASSIGN(const std::vector<NodeId> order, model.graph.topological_order());
+  SDX_ASSIGN(const Assignment assignment, assign(model, providers, order));
+  SDX_ASSIGN(const auto parts, order_parts(model.graph, order, assignment));
   name_providers(providers, parts, made);
   if (made.own_providers.empty() && parts.size() <= 1) {
     // One provider of the environment runs it all: it gets the graph as it is.
