@@ -1,5 +1,5 @@
-#include "passes/match.h"
 #include "passes/passes.h"
+#include "passes/quantized.h"
 
 namespace sardonyx {
 
@@ -80,15 +80,9 @@ class IntegerMatMulFuser {
 
   void replace(NodeId id, NodeId cast, NodeId scaling, NodeId last, const Scales& scales) {
     const Node former = graph_.node(id);
-    Node fused;
-    fused.domain = "com.microsoft";
-    fused.op_type = "MatMulIntegerToFloat";
-    fused.opset = 1;
-    fused.name = former.name;
-    const auto input = [&](std::size_t i) {
-      return i < former.inputs.size() ? former.inputs[i] : kNoValue;
-    };
-    fused.inputs = {input(0), input(1), scales.a, scales.b, input(2), input(3), scales.bias};
+    Node fused = scaled_product(former.name);
+    fused.inputs = {former.inputs[0],         former.inputs[1],         scales.a,   scales.b,
+                    input_or_none(former, 2), input_or_none(former, 3), scales.bias};
     fused.outputs = graph_.node(last).outputs;
     if (last != scaling) graph_.remove_node(last);
     graph_.remove_node(scaling);

@@ -82,11 +82,7 @@ class QuantizedMatMulFuser {
 
   void replace(NodeId id, const Node& x, const Node& w, bool is_transposed) {
     const Node former = graph_.node(id);
-    Node fused;
-    fused.domain = "com.microsoft";
-    fused.op_type = "MatMulIntegerToFloat";
-    fused.opset = 1;
-    fused.name = former.name;
+    Node fused = scaled_product(former.name);
     fused.inputs = {x.inputs[0],
                     w.inputs[0],
                     x.inputs[1],

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "passes/match.h"
 
@@ -36,6 +38,16 @@ inline bool is_plain_quantize(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   return has_one_scale(graph, node) && input_or_none(node, 2) != kNoValue &&
          is_8_bit(graph.value(node.inputs[2]).type.dtype);
+}
+
+/// A MatMulIntegerToFloat without edges yet: A, B, their scales, their zero points and the bias.
+inline Node scaled_product(std::string name) {
+  Node node;
+  node.domain = "com.microsoft";
+  node.op_type = "MatMulIntegerToFloat";
+  node.opset = 1;
+  node.name = std::move(name);
+  return node;
 }
 
 }  // namespace sardonyx
