@@ -88,11 +88,11 @@ class ConvNhwcKernel final : public NodeKernel {
     if (winograd_ != nullptr) return {};
     if (is_depthwise(sizes, request.has_input(3))) {
       const std::size_t bytes = weight->byte_size();
-      SDX_ASSIGN(packed_,
-                 request.weights().pack(*weight, "packed:depthwise", bytes, [&](std::byte* target) {
-                   kernels::pack_depthwise_weights(source, shape.in_channels, shape.taps(),
-                                                   reinterpret_cast<float*>(target));
-                 }));
+      const auto fill = [source, shape](std::byte* target) {
+        kernels::pack_depthwise_weights(source, shape.in_channels, shape.taps(),
+                                        reinterpret_cast<float*>(target));
+      };
+      packed_ = request.weights().pack(*weight, "packed:depthwise", bytes, fill);
       return {};
     }
     const kernels::ConvPlan plan = kernels::plan_conv(shape);
@@ -101,9 +101,9 @@ class ConvNhwcKernel final : public NodeKernel {
     if (!request.weights().may_pack(bytes)) return {};
     const std::string layout = fmt::format("packed:conv:{}:{}x{}x{}", isa_name(plan.isa),
                                            shape.groups, shape.group_out(), shape.taps());
-    SDX_ASSIGN(packed_, request.weights().pack(*weight, layout, bytes, [&](std::byte* target) {
+    packed_ = request.weights().pack(*weight, layout, bytes, [plan, source](std::byte* target) {
       kernels::pack_conv_weights(plan, source, 0, plan.panels, reinterpret_cast<float*>(target));
-    }));
+    });
     return {};
   }
 
@@ -197,11 +197,11 @@ class ConvNhwcKernel final : public NodeKernel {
     const std::string layout =
         fmt::format("packed:winograd:{}:{}", isa_name(plan.isa), shape.out_channels);
     const auto* source = weight.values<float>().data();
-    const auto fill = [&](std::byte* target) {
+    const auto fill = [plan, source](std::byte* target) {
       kernels::pack_winograd_weights(plan, source, 0, plan.panels,
                                      reinterpret_cast<float*>(target));
     };
-    SDX_ASSIGN(winograd_, request.weights().pack_spare(weight, layout, bytes, fill));
+    winograd_ = request.weights().pack_spare(weight, layout, bytes, fill);
     return {};
   }
 

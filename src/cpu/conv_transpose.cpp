@@ -46,10 +46,10 @@ class ConvTransposeKernel final : public NodeKernel {
     }
     layout += "," + std::to_string(plan.shape.groups);
     packed_floats_ = kernels::conv_transpose_packed_floats(plan);
-    SDX_ASSIGN(packed_, request.weights().pack(*weight, layout, bytes, [&](std::byte* target) {
-      kernels::pack_conv_transpose_weights(plan, weight->values<float>().data(),
-                                           reinterpret_cast<float*>(target));
-    }));
+    const auto* source = weight->values<float>().data();
+    packed_ = request.weights().pack(*weight, layout, bytes, [plan, source](std::byte* target) {
+      kernels::pack_conv_transpose_weights(plan, source, reinterpret_cast<float*>(target));
+    });
     return {};
   }
 

@@ -37,6 +37,47 @@ struct Blocks {
   std::int64_t row_bytes = 0;
 };
 
+/// Weights of a convolution as the model has them: [groups * columns, depth, taps].
+struct Int8ConvWeight {
+  std::int64_t groups = 1;
+  std::int64_t columns = 1;
+  std::int64_t depth = 1;
+  std::int64_t taps = 1;
+  std::int64_t packed_group_bytes = 0;
+  bool is_signed = true;
+};
+
+/// Panels of one group, in which taps move before the depth.
+void pack_group(const Int8ConvWeight& shape, const std::byte* weight, std::byte* target) {
+  const auto& table = kernels::int8_gemm_table();
+  kernels::Int8Source source;
+  source.b_signed = shape.is_signed;
+  source.depth = shape.taps * shape.depth;
+  source.column_stride = source.depth;
+  source.depth_stride = 1;
+  std::vector<std::byte> turned(
+      static_cast<std::size_t>(shape.taps == 1 ? 0 : table.tile_columns * source.depth));
+  for (std::int64_t column = 0; column < shape.columns; column += table.tile_columns) {
+    source.columns = std::min<std::int64_t>(table.tile_columns, shape.columns - column);
+    const std::byte* from = weight + column * source.depth;
+    for (std::int64_t i = 0; shape.taps > 1 && i < source.columns; ++i) {
+      kernels::transpose_matrix(from + i * source.depth, shape.taps, shape.depth, shape.taps, 1,
+                                turned.data() + i * source.depth, shape.depth);
+    }
+    source.b = shape.taps > 1 ? turned.data() : from;
+    kernels::int8_pack(
+        table, source, 0, 1,
+        target + kernels::int8_panel_offset(table, column / table.tile_columns, source.depth));
+  }
+}
+
+void pack_groups(const Int8ConvWeight& shape, const std::byte* weight, std::byte* target) {
+  for (std::int64_t group = 0; group < shape.groups; ++group) {
+    pack_group(shape, weight + group * shape.columns * shape.depth * shape.taps,
+               target + group * shape.packed_group_bytes);
+  }
+}
+
 /// Convolutions of 8-bit integers, exact: ConvInteger (int32 out) and QLinearConv (8 bits out), as
 /// products of unsigned channels-last windows, copied to rows block by block.
 class Int8ConvKernel final : public NodeKernel {
@@ -59,22 +100,21 @@ class Int8ConvKernel final : public NodeKernel {
   Status pack(const KernelRequest& request) {
     const Tensor& weight = *request.constant(form_.weight);
     const auto& table = kernels::int8_gemm_table();
-    groups_ = attributes().get_int("group", 1);
-    taps_ = weight.shape().product(2, weight.rank());
-    depth_ = weight.dim(1);
-    columns_ = weight.dim(0) / groups_;
-    group_bytes_ = kernels::int8_packed_bytes(table, columns_, taps_ * depth_);
-    weight_signed_ = weight.dtype() == DType::Int8;
-    const auto bytes = static_cast<std::size_t>(group_bytes_ * groups_);
-    const std::string layout =
-        fmt::format("packed:int8conv:{}:{}x{}x{}x{}:{}", isa_name(table.isa), groups_, columns_,
-                    taps_, depth_, weight_signed_ ? "s" : "u");
-    SDX_ASSIGN(packed_, request.weights().pack(weight, layout, bytes, [&](std::byte* target) {
-      for (std::int64_t group = 0; group < groups_; ++group) {
-        pack_group(weight.data() + group * columns_ * depth_ * taps_,
-                   target + group * group_bytes_);
-      }
-    }));
+    weight_.groups = attributes().get_int("group", 1);
+    weight_.taps = weight.shape().product(2, weight.rank());
+    weight_.depth = weight.dim(1);
+    weight_.columns = weight.dim(0) / weight_.groups;
+    weight_.packed_group_bytes =
+        kernels::int8_packed_bytes(table, weight_.columns, weight_.taps * weight_.depth);
+    weight_.is_signed = weight.dtype() == DType::Int8;
+    const auto bytes = static_cast<std::size_t>(weight_.packed_group_bytes * weight_.groups);
+    const std::string layout = fmt::format(
+        "packed:int8conv:{}:{}x{}x{}x{}:{}", isa_name(table.isa), weight_.groups, weight_.columns,
+        weight_.taps, weight_.depth, weight_.is_signed ? "s" : "u");
+    const auto fill = [shape = weight_, source = weight.data()](std::byte* target) {
+      pack_groups(shape, source, target);
+    };
+    packed_ = request.weights().pack(weight, layout, bytes, fill);
     return {};
   }
 
@@ -95,7 +135,7 @@ class Int8ConvKernel final : public NodeKernel {
     const std::int64_t size = sizes.window.output_size();
     std::byte* result = is_channels_last_ ? y.mutable_data() : context.scratch + scratch.y;
     kernels::Int8GemmArgs args;
-    args.depth = taps_ * depth_;
+    args.depth = weight_.taps * weight_.depth;
     args.c_stride = sizes.out_channels;
     set_epilogue(context, sizes, scratch, args.epilogue);
     run_blocks(context, sizes, scratch, pixels, result, args);
@@ -111,30 +151,6 @@ class Int8ConvKernel final : public NodeKernel {
   }
 
  private:
-  /// Panels of one group; source [columns, depth, taps], in which taps move before the depth.
-  void pack_group(const std::byte* weight, std::byte* target) const {
-    const auto& table = kernels::int8_gemm_table();
-    kernels::Int8Source source;
-    source.b_signed = weight_signed_;
-    source.depth = taps_ * depth_;
-    source.column_stride = source.depth;
-    source.depth_stride = 1;
-    std::vector<std::byte> turned(
-        static_cast<std::size_t>(taps_ == 1 ? 0 : table.tile_columns * source.depth));
-    for (std::int64_t column = 0; column < columns_; column += table.tile_columns) {
-      source.columns = std::min<std::int64_t>(table.tile_columns, columns_ - column);
-      const std::byte* from = weight + column * source.depth;
-      for (std::int64_t i = 0; taps_ > 1 && i < source.columns; ++i) {
-        kernels::transpose_matrix(from + i * source.depth, taps_, depth_, taps_, 1,
-                                  turned.data() + i * source.depth, depth_);
-      }
-      source.b = taps_ > 1 ? turned.data() : from;
-      kernels::int8_pack(
-          table, source, 0, 1,
-          target + kernels::int8_panel_offset(table, column / table.tile_columns, source.depth));
-    }
-  }
-
   std::int64_t element_bytes() const { return form_.is_quantized ? 1 : 4; }
 
   Result<ConvSizes> sizes_of(const Shape& x, const Shape& weight) const {
@@ -147,7 +163,7 @@ class Int8ConvKernel final : public NodeKernel {
     const auto round_up = [](std::int64_t count, std::int64_t unit) {
       return (count + unit - 1) / unit * unit;
     };
-    const std::int64_t depth = taps_ * depth_;
+    const std::int64_t depth = weight_.taps * weight_.depth;
     const std::int64_t rows = sizes.batch * sizes.window.output_size();
     const std::int64_t most = std::clamp<std::int64_t>(kBlockBytes / depth / 32 * 32, 32, 256);
     Blocks blocks;
@@ -157,9 +173,9 @@ class Int8ConvKernel final : public NodeKernel {
     blocks.row_count = (rows + blocks.rows - 1) / blocks.rows;
     // Few rows: threads share the columns too.
     const std::int64_t parts =
-        groups_ > 1 || thread_count_ == 1 ? 1 : (4 * thread_count_ - 1) / blocks.row_count + 1;
-    blocks.columns = round_up((columns_ + parts - 1) / parts, 64);
-    blocks.column_count = (columns_ + blocks.columns - 1) / blocks.columns;
+        weight_.groups > 1 || thread_count_ == 1 ? 1 : (4 * thread_count_ - 1) / blocks.row_count + 1;
+    blocks.columns = round_up((weight_.columns + parts - 1) / parts, 64);
+    blocks.column_count = (weight_.columns + blocks.columns - 1) / blocks.columns;
     return blocks;
   }
 
@@ -246,7 +262,7 @@ class Int8ConvKernel final : public NodeKernel {
     const std::int64_t rows = sizes.batch * sizes.window.output_size();
     const std::int64_t count = blocks.row_count * blocks.column_count;
     const double operations = 2.0 * static_cast<double>(rows * sizes.out_channels) *
-                              static_cast<double>(taps_ * depth_) / static_cast<double>(count);
+                              static_cast<double>(weight_.taps * weight_.depth) / static_cast<double>(count);
     const auto grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(4e5 / operations));
     context.pool().parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
       std::byte* own = context.scratch + scratch.threads +
@@ -256,8 +272,8 @@ class Int8ConvKernel final : public NodeKernel {
         const std::int64_t column = block % blocks.column_count * blocks.columns;
         kernels::Int8GemmArgs args = whole;
         args.rows = std::min(blocks.rows, rows - first);
-        args.columns = std::min(blocks.columns, columns_ - column);
-        for (std::int64_t group = 0; group < groups_; ++group) {
+        args.columns = std::min(blocks.columns, weight_.columns - column);
+        for (std::int64_t group = 0; group < weight_.groups; ++group) {
           set_rows(sizes, blocks, pixels, first, group, own, args);
           run_part(whole.epilogue, first, group, column, args, reinterpret_cast<std::int32_t*>(own),
                    result);
@@ -273,14 +289,14 @@ class Int8ConvKernel final : public NodeKernel {
     if (blocks.row_bytes == 0) {
       const std::int64_t channels = sizes.in_channels;
       const std::int64_t left = sizes.batch * sizes.window.input_size() - first - args.rows;
-      args.a = pixels + first * channels + group * depth_;
+      args.a = pixels + first * channels + group * weight_.depth;
       args.a_stride = channels;
-      args.a_slack = (left + 1) * channels - (group + 1) * depth_;
+      args.a_slack = (left + 1) * channels - (group + 1) * weight_.depth;
       return;
     }
     auto* copies = reinterpret_cast<std::uint8_t*>(own + aligned_bytes(blocks.rows * 4));
     const WindowRows windows{sizes, pixels, static_cast<std::uint8_t>(args.epilogue.a_zero)};
-    windows.copy(first, args.rows, group * depth_, depth_, blocks.row_bytes, copies);
+    windows.copy(first, args.rows, group * weight_.depth, weight_.depth, blocks.row_bytes, copies);
     args.a = copies;
     args.a_stride = blocks.row_bytes;
     args.a_slack = (blocks.rows - args.rows + 1) * blocks.row_bytes - args.depth;
@@ -291,15 +307,15 @@ class Int8ConvKernel final : public NodeKernel {
                 std::int64_t column, kernels::Int8GemmArgs& args, std::int32_t* sums,
                 std::byte* result) const {
     const auto& table = kernels::int8_gemm_table();
-    const std::int64_t at = group * columns_ + column;
-    args.b = packed_->bytes.get() + group * group_bytes_ +
+    const std::int64_t at = group * weight_.columns + column;
+    args.b = packed_->bytes.get() + group * weight_.packed_group_bytes +
              kernels::int8_panel_offset(table, column / table.tile_columns, args.depth);
     args.c = result + (first * args.c_stride + at) * element_bytes();
     args.epilogue = whole;
     if (whole.b_zeros != nullptr) args.epilogue.b_zeros = whole.b_zeros + at;
     if (whole.bias != nullptr) args.epilogue.bias = whole.bias + at;
     if (whole.scale != nullptr) args.epilogue.scale = whole.scale + at;
-    if (kernels::int8_needs_row_sums(weight_signed_, args.epilogue.b_zeros, args.columns)) {
+    if (kernels::int8_needs_row_sums(weight_.is_signed, args.epilogue.b_zeros, args.columns)) {
       table.row_sums(args, sums);
       args.epilogue.row_sums = sums;
     }
@@ -310,12 +326,7 @@ class Int8ConvKernel final : public NodeKernel {
   bool is_channels_last_;
   bool has_relu_;
   int thread_count_;
-  std::int64_t groups_ = 1;
-  std::int64_t taps_ = 1;
-  std::int64_t depth_ = 1;
-  std::int64_t columns_ = 1;
-  std::int64_t group_bytes_ = 0;
-  bool weight_signed_ = true;
+  Int8ConvWeight weight_;
   std::shared_ptr<const PackedBlob> packed_;
 };
 

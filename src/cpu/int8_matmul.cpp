@@ -48,9 +48,10 @@ class Int8MatMulKernel final : public NodeKernel {
     const std::int64_t panels = (n + table.tile_columns - 1) / table.tile_columns;
     const std::string layout = fmt::format("packed:int8:{}:{}x{}:{}", isa_name(table.isa), k, n,
                                            source.b_signed ? "s" : "u");
-    SDX_ASSIGN(packed_, request.weights().pack(*b, layout, bytes, [&](std::byte* target) {
+    const auto fill = [&table, source, panels](std::byte* target) {
       kernels::int8_pack(table, source, 0, panels, target);
-    }));
+    };
+    packed_ = request.weights().pack(*b, layout, bytes, fill);
     return {};
   }
 

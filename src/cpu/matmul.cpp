@@ -108,10 +108,10 @@ class MatMulKernel final : public NodeKernel {
     if (!request.weights().may_pack_spare(bytes)) return {};
     const std::string layout = fmt::format("packed:gemm:{}:{}x{}:{}", isa_name(table.isa), args.k,
                                            args.n, args.b_transposed ? "t" : "n");
-    SDX_ASSIGN(packed_, request.weights().pack_spare(*b, layout, bytes, [&](std::byte* target) {
+    packed_ = request.weights().pack_spare(*b, layout, bytes, [&table, args](std::byte* target) {
       kernels::igemm_pack(table, kernels::gemm_pack_source(args), 0,
                           kernels::igemm_panels(table, args.n), reinterpret_cast<float*>(target));
-    }));
+    });
     return {};
   }
 

@@ -79,6 +79,7 @@ class CpuProvider final : public Provider {
     PackedWeights weights(*weights_, {std::max(kSpare_bytes_least, share),
                                       std::max(kNeeded_bytes_least, total_bytes)});
     SDX_ASSIGN(Program program, lower(graph, weights, options.thread_count));
+    SDX_TRY(weights.make_all(options.pool));
     return std::unique_ptr<Compiled>(
         std::make_unique<CpuCompiled>(std::move(graph), std::move(weights), std::move(program)));
   }

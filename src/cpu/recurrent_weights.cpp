@@ -50,17 +50,19 @@ Status pack_float(const KernelRequest& request, std::size_t index, bool is_split
   if (!request.weights().may_pack_spare(bytes)) return {};
   const std::string layout = fmt::format("packed:rnn:{}:{}x{}:{}", isa_name(active_isa()), depth,
                                          gates, is_split ? "split" : "whole");
-  SDX_ASSIGN(packed, request.weights().pack_spare(*weight, layout, bytes, [&](std::byte* target) {
+  const auto fill = [=, directions = weight->dim(0),
+                     source = weight->values<float>().data()](std::byte* target) {
     std::fill_n(target, bytes, std::byte{});
-    for (std::int64_t d = 0; d < weight->dim(0); ++d) {
-      const float* values = weight->values<float>().data() + d * gates * depth;
+    for (std::int64_t d = 0; d < directions; ++d) {
+      const float* values = source + d * gates * depth;
       float* to = reinterpret_cast<float*>(target) + d * each;
       pack_columns(values, first, depth, to);
       if (first == gates) continue;
       pack_columns(values + first * depth, gates - first, depth,
                    to + float_panel_count(first, depth));
     }
-  }));
+  };
+  packed = request.weights().pack_spare(*weight, layout, bytes, fill);
   return {};
 }
 
@@ -81,19 +83,22 @@ Status pack_int8(const KernelRequest& request, std::size_t index,
   if (!request.weights().may_pack(bytes)) return {};
   const std::string layout =
       fmt::format("packed:int8lstm:{}:{}x{}", isa_name(table.isa), depth, gates);
-  SDX_ASSIGN(packed, request.weights().pack(*weight, layout, bytes, [&](std::byte* target) {
-    kernels::Int8Source source;
-    source.b_signed = weight->dtype() == DType::Int8;
-    source.columns = gates;
-    source.depth = depth;
-    source.column_stride = 1;
-    source.depth_stride = gates;
-    for (std::int64_t d = 0; d < weight->dim(0); ++d) {
-      source.b = weight->data() + d * depth * gates;
-      kernels::int8_pack(table, source, 0, (gates + table.tile_columns - 1) / table.tile_columns,
+  kernels::Int8Source source;
+  source.b_signed = weight->dtype() == DType::Int8;
+  source.columns = gates;
+  source.depth = depth;
+  source.column_stride = 1;
+  source.depth_stride = gates;
+  const auto fill = [&table, source, each, directions = weight->dim(0),
+                     first = weight->data()](std::byte* target) {
+    for (std::int64_t d = 0; d < directions; ++d) {
+      kernels::Int8Source one = source;
+      one.b = first + d * source.depth * source.columns;
+      kernels::int8_pack(table, one, 0, (one.columns + table.tile_columns - 1) / table.tile_columns,
                          target + each * static_cast<std::size_t>(d));
     }
-  }));
+  };
+  packed = request.weights().pack(*weight, layout, bytes, fill);
   return {};
 }
 

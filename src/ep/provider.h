@@ -46,6 +46,8 @@ class Compiled {
 struct CompileOptions {
   /// Threads that will run the part.
   int thread_count = 1;
+  /// Threads to share the work of compiling with; null: the caller does it alone.
+  ThreadPool* pool = nullptr;
   /// Provider and session options by key.
   std::vector<std::pair<std::string, std::string>> entries;
   /// Loading stops when it becomes true; may be null.

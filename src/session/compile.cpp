@@ -92,10 +92,11 @@ void name_providers(const Providers& providers, const std::vector<PlannedPart>& 
 }  // namespace
 
 Result<CompiledModel> compile_model(const Model& model, const Environment& environment,
-                                    const SessionOptions& options, int thread_count) {
+                                    const SessionOptions& options, ThreadPool& pool) {
   SDX_TRY(report_progress(options, LoadStage::Compile));
   CompileOptions compile_options;
-  compile_options.thread_count = thread_count;
+  compile_options.thread_count = pool.thread_count();
+  compile_options.pool = &pool;
   compile_options.entries = {options.entries.begin(), options.entries.end()};
   compile_options.cancel = options.cancel.get();
   compile_options.model = &model;

@@ -22,10 +22,11 @@ struct CompiledModel {
   std::vector<std::string> used_providers;
 };
 
-/// Gives every node to the first provider of the session that takes it, and compiles the parts.
+/// Gives every node to the first provider of the session that takes it, and compiles the parts for
+/// and on the threads of the pool.
 /// Errors   Unsupported, naming the first node that nobody runs; those of the providers, naming
 ///          them.
 Result<CompiledModel> compile_model(const Model& model, const Environment& environment,
-                                    const SessionOptions& options, int thread_count);
+                                    const SessionOptions& options, ThreadPool& pool);
 
 }  // namespace sardonyx

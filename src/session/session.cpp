@@ -205,7 +205,7 @@ Status finish_loading(Model model, std::span<const DimDenotation> denotations,
   session.describe(model);
   SDX_ASSIGN(session.pool, pool_for(session));
   SDX_ASSIGN(session.compiled, compile_model(model, *session.environment, session.options,
-                                             session.pool->thread_count()));
+                                             *session.pool));
   SDX_TRY(report_progress(session.options, LoadStage::Ready));
   session.keep_alive = std::move(model.keep_alive);
   if (session.profiler != nullptr) {

@@ -123,6 +123,7 @@ class Runnable {
     PackedWeights weights(store_, {std::size_t{1} << 28, std::size_t{1} << 28});
     auto program = lower(small.graph, weights, thread_count);
     REQUIRE_MESSAGE(program.ok(), program.status().to_string());
+    REQUIRE(weights.make_all(&pool_).ok());
     executor_ = std::make_unique<Executor>(std::move(program).value());
     output_count_ = small.graph.outputs().size();
   }

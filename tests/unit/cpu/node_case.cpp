@@ -130,8 +130,9 @@ Result<std::vector<Datum>> NodeCase::run_kernel(int thread_count, bool gives_out
   WeightStore store;
   PackedWeights weights(store, {kRoom_bytes, kRoom_bytes});
   SDX_ASSIGN(Program program, lower(graph_, weights, thread_count));
-  Executor executor(std::move(program));
   ThreadPool pool(ThreadPoolOptions{thread_count});
+  SDX_TRY(weights.make_all(&pool));
+  Executor executor(std::move(program));
   std::mt19937_64 random(1);
   RunState state{pool, nullptr, nullptr, &random};
   std::vector<Datum> results(output_count_);

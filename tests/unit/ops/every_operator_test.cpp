@@ -334,6 +334,7 @@ class Bench {
     PackedWeights weights(store_, {std::size_t{1} << 20, std::size_t{1} << 20});
     auto program = lower(made.small.graph, weights, 2);
     if (!program.ok()) return check(std::move(program).take_status());
+    REQUIRE(weights.make_all(&pool_).ok());
     Executor executor(std::move(program).value());
     std::mt19937_64 random(1);
     const std::atomic<bool> cancel{false};

@@ -56,7 +56,8 @@ ProviderMaker picky(const std::string& name, const std::vector<std::string>& nod
 Result<CompiledModel> compile(const Model& model, std::vector<ProviderMaker> makers) {
   SessionOptions options;
   options.own_providers = std::move(makers);
-  return compile_model(model, *cpu_environment(), options, 1);
+  ThreadPool pool(ThreadPoolOptions{1});
+  return compile_model(model, *cpu_environment(), options, pool);
 }
 
 std::vector<Datum> run(const CompiledModel& model, const std::vector<Datum>& inputs,
