@@ -410,7 +410,8 @@ void convert_elements(DType from_dtype, const std::byte* from, DType to_dtype, s
   if (from_dtype == DType::UInt64 && is_float(to_dtype)) {
     return convert_uint64(from, to_dtype, to, count, saturate);
   }
-  if (!is_float(from_dtype)) {
+  const bool is_exact_in_float = dtype_bits(from_dtype) <= 16;
+  if (!is_float(from_dtype) && !(is_exact_in_float && is_float(to_dtype))) {
     return convert_through<std::int64_t>(from_dtype, from, to_dtype, to, count, saturate);
   }
   if (from_dtype != DType::Float64) {

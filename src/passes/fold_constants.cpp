@@ -71,8 +71,10 @@ class Folder {
   }
 
   void store(NodeId id, const std::vector<Datum>& results) {
+    const std::vector<ValueId> inputs = graph_.node(id).inputs;
     const std::vector<ValueId> outputs = graph_.node(id).outputs;
     graph_.remove_node(id);
+    for (const ValueId input : inputs) release(input);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const Tensor* tensor = results[i].tensor();
       if (outputs[i] == kNoValue || tensor == nullptr) continue;
@@ -80,6 +82,13 @@ class Folder {
       const std::size_t bytes = tensor->byte_size();
       if (bytes > kSmall_bytes) budget_bytes_ -= std::min(budget_bytes_, bytes);
     }
+  }
+
+  /// Lets go of elements that nobody needs now, so that the next fold takes their memory.
+  void release(ValueId id) {
+    if (id == kNoValue) return;
+    Value& value = graph_.value(id);
+    if (value.use_count == 0 && !value.is_output) value.constant.reset();
   }
 
   Graph& graph_;

@@ -85,6 +85,24 @@ TEST_CASE("nodes of constants are computed, and the shape of a value of known si
   CHECK(rewritten(small, fold_constants, fed()) == "Mul Reshape");
 }
 
+TEST_CASE("what only folded nodes used lets its elements go") {
+  SmallGraph small;
+  const ValueId x = small.input("x", {2, 3});
+  const ValueId base = small.floats({3}, {1, 2, 3});
+  const ValueId kept = small.floats({3}, {4, 5, 6});
+  const ValueId between = small.node("Add", {base, kept});
+  const ValueId scaled = small.node("Mul", {between, small.floats({1}, {10})});
+  small.output(small.node("Add", {x, scaled}));
+  small.output(small.node("Sub", {x, kept}));
+  small.infer();
+  REQUIRE(fold_constants(small.graph, {}).ok());
+  CHECK(ops_of(small.graph) == "Add Sub");
+  CHECK(!small.graph.value(base).constant);
+  CHECK(!small.graph.value(between).constant);
+  CHECK(small.graph.value(kept).constant);
+  CHECK(small.graph.value(scaled).constant);
+}
+
 TEST_CASE("random numbers, large expansions and shapes of unknown sizes are not computed") {
   SmallGraph small;
   small.output(small.node("Shape", {small.input("x", {kUnknownDim, 3})}));
