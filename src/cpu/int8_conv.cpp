@@ -108,9 +108,9 @@ class Int8ConvKernel final : public NodeKernel {
         kernels::int8_packed_bytes(table, weight_.columns, weight_.taps * weight_.depth);
     weight_.is_signed = weight.dtype() == DType::Int8;
     const auto bytes = static_cast<std::size_t>(weight_.packed_group_bytes * weight_.groups);
-    const std::string layout = fmt::format(
-        "packed:int8conv:{}:{}x{}x{}x{}:{}", isa_name(table.isa), weight_.groups, weight_.columns,
-        weight_.taps, weight_.depth, weight_.is_signed ? "s" : "u");
+    const std::string layout =
+        fmt::format("packed:int8conv:{}:{}x{}x{}x{}:{}", isa_name(table.isa), weight_.groups,
+                    weight_.columns, weight_.taps, weight_.depth, weight_.is_signed ? "s" : "u");
     const auto fill = [shape = weight_, source = weight.data()](std::byte* target) {
       pack_groups(shape, source, target);
     };
@@ -172,8 +172,9 @@ class Int8ConvKernel final : public NodeKernel {
     blocks.rows = round_up((rows + least_count - 1) / least_count, kTileRows);
     blocks.row_count = (rows + blocks.rows - 1) / blocks.rows;
     // Few rows: threads share the columns too.
-    const std::int64_t parts =
-        weight_.groups > 1 || thread_count_ == 1 ? 1 : (4 * thread_count_ - 1) / blocks.row_count + 1;
+    const std::int64_t parts = weight_.groups > 1 || thread_count_ == 1
+                                   ? 1
+                                   : (4 * thread_count_ - 1) / blocks.row_count + 1;
     blocks.columns = round_up((weight_.columns + parts - 1) / parts, 64);
     blocks.column_count = (weight_.columns + blocks.columns - 1) / blocks.columns;
     return blocks;
@@ -262,7 +263,8 @@ class Int8ConvKernel final : public NodeKernel {
     const std::int64_t rows = sizes.batch * sizes.window.output_size();
     const std::int64_t count = blocks.row_count * blocks.column_count;
     const double operations = 2.0 * static_cast<double>(rows * sizes.out_channels) *
-                              static_cast<double>(weight_.taps * weight_.depth) / static_cast<double>(count);
+                              static_cast<double>(weight_.taps * weight_.depth) /
+                              static_cast<double>(count);
     const auto grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(4e5 / operations));
     context.pool().parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
       std::byte* own = context.scratch + scratch.threads +
