@@ -214,7 +214,10 @@ Result<int> norm_axis(const Attributes& attributes, int rank) {
 
 Status infer_layer_norm_as(InferContext& context, std::size_t parameter_count) {
   const std::int64_t stash = context.attributes().get_int("stash_type", 1);
-  const DType statistics = dtype_from_onnx(stash).value_or(DType::Float32);
+  const DType statistics = dtype_from_onnx(stash).value_or(DType::Undefined);
+  if (!contains(kFloatsBf16, statistics)) {
+    return context.error("stash_type is {}, expected the number of a floating-point type", stash);
+  }
   for (std::size_t i = 1; i < context.output_count(); ++i) context.set_dtype(i, statistics);
   const Shape* x = context.shape(0);
   if (x == nullptr) return {};

@@ -64,6 +64,18 @@ TEST_CASE("A normalization names the parameter that does not fit") {
             .error() == "'x0' of shape [1,2,1] does not split into 3 groups of channels");
 }
 
+TEST_CASE("A normalization keeps its statistics in a floating-point type") {
+  for (const std::int64_t number : {0, 7, 8, 9, -1, 1000}) {
+    CAPTURE(number);
+    CHECK(OpCase("LayerNormalization", 17)
+              .input(floats({1, 2}, {1, 3}))
+              .input(floats({2}, {2, 2}))
+              .attribute<std::int64_t>("stash_type", number)
+              .error() == "stash_type is " + std::to_string(number) +
+                              ", expected the number of a floating-point type");
+  }
+}
+
 TEST_CASE("SkipLayerNormalization returns the sum that it normalizes") {
   OpCase node("SkipLayerNormalization", 1, "com.microsoft");
   node.input(floats({1, 1, 2}, {1, 2})).input(floats({1, 2}, {10, 13}));
