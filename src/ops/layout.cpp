@@ -26,7 +26,13 @@ Result<std::array<int, Shape::kMaxRank>> permutation(const Attributes& attribute
     return failure(Code::InvalidModel, "perm has {} axes, but the input has {}", perm.size(), rank);
   }
   SDX_TRY(resolve_axes(perm, rank).take_status());
-  for (std::size_t i = 0; i < perm.size(); ++i) order[i] = *normalize_axis(perm[i], rank);
+  for (std::size_t i = 0; i < perm.size(); ++i) {
+    // Unlike other axes, these do not count from the end.
+    if (perm[i] < 0) {
+      return failure(Code::InvalidModel, "perm holds {}, expected axes from 0", perm[i]);
+    }
+    order[i] = static_cast<int>(perm[i]);
+  }
   return order;
 }
 

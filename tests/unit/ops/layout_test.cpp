@@ -116,14 +116,13 @@ TEST_CASE("Concat keeps what is known of its inputs") {
             .input(counting({2, 3}))
             .input(counting({3, 3}))
             .attribute("axis", std::int64_t{1})
-            .error() ==
-        "[2,3] and [3,3] differ in axis 0, which is not the concatenated axis 1");
+            .error() == "[2,3] and [3,3] differ in axis 0, which is not the concatenated axis 1");
 }
 
 TEST_CASE("Tile repeats along every axis") {
   const Tensor y = OpCase("Tile", 13).input(counting({2, 2})).input(ints({3, 2})).tensor();
-  CHECK(elements<std::int32_t>(y) == Ints{0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1,
-                                          2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3});
+  CHECK(elements<std::int32_t>(y) ==
+        Ints{0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3});
   CHECK(OpCase("Tile", 13).input(counting({2, 2})).input(ints({0, 2})).tensor().shape() ==
         Shape{0, 4});
 }
@@ -174,9 +173,25 @@ TEST_CASE("four-bit elements and strings move like all others") {
   const Tensor names = tensor_of<std::string>({2, 2}, {"a", "b", "c", "d"});
   CHECK(elements<std::string>(OpCase("Transpose", 13).input(names).tensor()) ==
         std::vector<std::string>{"a", "c", "b", "d"});
-  CHECK(elements<std::string>(
-            OpCase("Gather", 13).input(names).input(ints({-1})).tensor()) ==
+  CHECK(elements<std::string>(OpCase("Gather", 13).input(names).input(ints({-1})).tensor()) ==
         std::vector<std::string>{"c", "d"});
+}
+
+TEST_CASE("Transpose refuses what is no permutation of axes from 0") {
+  using Axes = std::vector<std::int64_t>;
+  const std::pair<Axes, std::string> cases[] = {
+      {{-1, 0}, "perm holds -1, expected axes from 0"},
+      {{0, -2}, "axis -2 is named twice"},
+      {{1, 1}, "axis 1 is named twice"},
+      {{0, 2}, "axis 2 is outside [-2, 2)"},
+      {{0}, "perm has 1 axes, but the input has 2"},
+  };
+  for (const auto& [perm, message] : cases) {
+    CHECK(OpCase("Transpose", 21)
+              .input(tensor_of<float>({1, 2}, {1, 2}))
+              .attribute("perm", perm)
+              .error() == message);
+  }
 }
 
 TEST_CASE("copy_strided agrees with a walk over all positions") {
