@@ -20,7 +20,7 @@ function(sardonyx_module name)
   target_include_directories(sardonyx_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(sardonyx_${name} PUBLIC sardonyx_options ${module_LIBRARIES})
   # Only where loops over elements are does -O3 pay for the time it takes to compile.
-  if(NOT name MATCHES "^(kernels|ops|cpu|exec)$")
+  if(NOT name MATCHES "^(ir|kernels|ops|cpu|exec)$")
     target_compile_options(sardonyx_${name} PRIVATE $<$<CONFIG:Release>:-O2>)
   endif()
   set_property(GLOBAL APPEND PROPERTY SARDONYX_MODULES sardonyx_${name})

@@ -11,10 +11,10 @@ namespace {
 
 /// The one table: every family of kernels. Earlier families are asked first.
 constexpr std::span<const KernelRow> (*kFamilies[])() = {
-    control_flow_kernels, concat_kernels,    conv_kernels,        conv_transpose_kernels,
-    elementwise_kernels,  int8_conv_kernels, int8_matmul_kernels, matmul_nbits_kernels,
-    matmul_kernels,       pool_kernels,      quantize_kernels,    recurrent_kernels,
-    row_kernels,          transpose_kernels,
+    cast_kernels,           control_flow_kernels, concat_kernels,    conv_kernels,
+    conv_transpose_kernels, elementwise_kernels,  int8_conv_kernels, int8_matmul_kernels,
+    matmul_nbits_kernels,   matmul_kernels,       pool_kernels,      quantize_kernels,
+    recurrent_kernels,      row_kernels,          transpose_kernels,
 };
 
 using Key = std::pair<std::string_view, std::string_view>;

@@ -7,6 +7,7 @@
 namespace sardonyx {
 
 /// Rows of one family; each is defined in the file of that name (registry.cpp lists them).
+std::span<const KernelRow> cast_kernels();
 std::span<const KernelRow> control_flow_kernels();
 std::span<const KernelRow> concat_kernels();
 std::span<const KernelRow> conv_kernels();

@@ -14,6 +14,9 @@ Status remove_no_ops(Graph& graph, const PassOptions& options);
 /// Computes nodes whose inputs are constants, within the bound on bytes.
 Status fold_constants(Graph& graph, const PassOptions& options);
 
+/// Nodes on float16 and bfloat16 as nodes on float, with casts where the types meet: the processor
+/// computes in floats, and a cast around every node would cost more than the node.
+Status widen_floats(Graph& graph, const PassOptions& options);
 /// x * Sigmoid(x) as one node.
 Status fuse_silu(Graph& graph, const PassOptions& options);
 /// Adds the sum with a tensor of the same shape and the activation after it to a convolution.

@@ -17,6 +17,7 @@ constexpr std::array kCommonPasses = {
 };
 
 constexpr std::array kProviderPasses = {
+    Pass{"widen_floats", 0, widen_floats},
     Pass{"fuse_quantized_conv", 0, fuse_quantized_conv},
     Pass{"fuse_quantized_matmul", 0, fuse_quantized_matmul},
     Pass{"fuse_quantized_add", 0, fuse_quantized_add},
