@@ -125,6 +125,10 @@ class ConvNhwcKernel final : public NodeKernel {
            thread_scratch_bytes(kernels::plan_conv(shape));
   }
 
+  bool reads(std::size_t input) const override {
+    return input != 1 || (packed_ == nullptr && winograd_ == nullptr);
+  }
+
   Status run(KernelContext& context) const override {
     const Tensor& x = context.input(0);
     SDX_ASSIGN(const ConvSizes sizes,

@@ -68,21 +68,40 @@ std::vector<bool> unaligned_uses(const Graph& graph) {
   return may_stay;
 }
 
-/// The constants of the graph that anything uses, where kernels can read them.
+/// Per slot, whether an instruction reads its elements or the caller gets them.
+std::vector<bool> slots_read(const Program& program) {
+  std::vector<bool> is_read(program.slot_count, false);
+  for (const SlotId slot : program.outputs) is_read[slot] = true;
+  for (const Instruction& instruction : program.instructions) {
+    for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+      const SlotId slot = instruction.inputs[i];
+      if (slot != kNoSlot && instruction.kernel->reads(i)) is_read[slot] = true;
+    }
+  }
+  return is_read;
+}
+
+/// The constant where kernels can read it; without elements if none does.
+Result<Tensor> constant_for(const Tensor& constant, bool is_read, bool may_stay) {
+  if (!is_read && constant.dtype() != DType::String) {
+    return Tensor::view(constant.dtype(), constant.shape(), static_cast<void*>(nullptr));
+  }
+  if (may_stay) return constant;
+  return aligned(constant);
+}
+
+/// The constants of the graph that anything uses.
 Status add_constants(const Graph& graph, Program& program) {
   const std::vector<bool> may_stay = unaligned_uses(graph);
+  const std::vector<bool> is_read = slots_read(program);
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
     if (value.is_captured) continue;
     if (value.use_count == 0 && !value.is_output) continue;
     if (value.sparse_constant) program.constants.emplace_back(id, value.sparse_constant);
     if (!value.constant) continue;
-    if (may_stay[id]) {
-      program.constants.emplace_back(id, *value.constant);
-    } else {
-      SDX_ASSIGN(Tensor tensor, aligned(*value.constant));
-      program.constants.emplace_back(id, std::move(tensor));
-    }
+    SDX_ASSIGN(Tensor tensor, constant_for(*value.constant, is_read[id], may_stay[id]));
+    program.constants.emplace_back(id, std::move(tensor));
   }
   return {};
 }
@@ -95,7 +114,6 @@ Result<Program> lower(const Graph& graph, PackedWeights& weights, int thread_cou
   program.inputs = slots_of(graph.inputs());
   program.outputs = slots_of(graph.outputs());
   for (const Capture& capture : graph.captures()) program.captures.push_back(capture.inner);
-  SDX_TRY(add_constants(graph, program));
   SDX_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
   for (const NodeId id : order) {
     const Node& node = graph.node(id);
@@ -105,6 +123,7 @@ Result<Program> lower(const Graph& graph, PackedWeights& weights, int thread_cou
     }
     program.instructions.push_back(std::move(instruction).value());
   }
+  SDX_TRY(add_constants(graph, program));
   return program;
 }
 

@@ -28,6 +28,15 @@ std::size_t constant_bytes(const Graph& graph) {
   return total;
 }
 
+/// Lets go of weights that the program does not read: a folded one would lie beside its packed
+/// form.
+void release_unread(const Program& program, Graph& graph) {
+  for (const auto& [slot, datum] : program.constants) {
+    const Tensor* tensor = datum.tensor();
+    if (tensor != nullptr && tensor->data() == nullptr) graph.value(slot).constant.reset();
+  }
+}
+
 class CpuCompiled final : public Compiled {
  public:
   CpuCompiled(Graph graph, PackedWeights weights, Program program)
@@ -80,6 +89,7 @@ class CpuProvider final : public Provider {
                                       std::max(kNeeded_bytes_least, total_bytes)});
     SDX_ASSIGN(Program program, lower(graph, weights, options.thread_count));
     SDX_TRY(weights.make_all(options.pool));
+    release_unread(program, graph);
     return std::unique_ptr<Compiled>(
         std::make_unique<CpuCompiled>(std::move(graph), std::move(weights), std::move(program)));
   }

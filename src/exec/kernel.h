@@ -54,6 +54,10 @@ class Kernel {
     return 0;
   }
 
+  /// Whether running looks at the elements of an input, or only at its type and shape (a weight
+  /// that was packed).
+  virtual bool reads(std::size_t /*input*/) const { return true; }
+
   virtual Status run(KernelContext& context) const = 0;
 };
 

@@ -74,6 +74,31 @@ TEST_CASE("constants at odd addresses give the results of those at even ones") {
   }
 }
 
+TEST_CASE("a weight that is packed leaves its elements behind unless another node reads them") {
+  SmallGraph small;
+  const ValueId x = small.input("x", Shape{4, 128});
+  const ValueId alone = small.constant(random_floats(Shape{128, 64}, 2));
+  const ValueId shared = small.constant(random_floats(Shape{128, 64}, 3));
+  const ValueId given = small.constant(random_floats(Shape{128, 64}, 4));
+  for (const ValueId weight : {alone, shared, given}) {
+    small.output(small.node("MatMul", {x, weight}));
+  }
+  small.output(small.node("Neg", {shared}));
+  small.output(given);
+  small.infer();
+  for (const std::size_t room : {std::size_t{0}, std::size_t{1} << 20}) {
+    WeightStore store;
+    PackedWeights weights(store, {room, room});
+    auto program = lower(small.graph, weights, 1);
+    REQUIRE(program.ok());
+    REQUIRE(weights.make_all(nullptr).ok());
+    CHECK((constant_in(*program, alone)->data() == nullptr) == (room != 0));
+    CHECK(constant_in(*program, alone)->shape() == Shape{128, 64});
+    CHECK(constant_in(*program, shared)->data() != nullptr);
+    CHECK(constant_in(*program, given)->data() != nullptr);
+  }
+}
+
 TEST_CASE("a value that is not of its declared type is refused when it arrives") {
   SmallGraph small;
   const ValueId s = small.graph.add_value("s", Type{Type::Kind::Sequence, {}, {}, nullptr});
