@@ -9,6 +9,10 @@
 #include <limits>
 #include <memory>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace sardonyx {
 
 namespace {
@@ -73,6 +77,28 @@ void* allocate_aligned(std::size_t bytes) {
   if (is_large) ::madvise(memory, rounded, MADV_HUGEPAGE);
 #endif
   return memory;
+}
+
+namespace {
+
+/// Bytes that the heap holds without using them.
+std::size_t free_heap_bytes() {
+#ifdef __GLIBC__
+  return ::mallinfo2().fordblks;
+#else
+  return 0;
+#endif
+}
+
+}  // namespace
+
+FreedMemoryScope::FreedMemoryScope() : free_bytes_(free_heap_bytes()) {}
+
+FreedMemoryScope::~FreedMemoryScope() {
+#ifdef __GLIBC__
+  constexpr std::size_t kMuch_bytes = std::size_t{8} << 20;
+  if (free_heap_bytes() > free_bytes_ + kMuch_bytes) ::malloc_trim(0);
+#endif
 }
 
 }  // namespace sardonyx

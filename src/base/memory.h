@@ -20,4 +20,17 @@ std::size_t available_memory_bytes();
 /// had, or when it is large (kCheckedBlockBytes) and more than is available.
 void* allocate_aligned(std::size_t bytes);
 
+/// Gives memory back to the system that was freed while this stood, if that is much: allocators
+/// keep it for the next caller, who after loading a model may never come.
+class FreedMemoryScope {
+ public:
+  FreedMemoryScope();
+  ~FreedMemoryScope();
+  FreedMemoryScope(const FreedMemoryScope&) = delete;
+  FreedMemoryScope& operator=(const FreedMemoryScope&) = delete;
+
+ private:
+  std::size_t free_bytes_;
+};
+
 }  // namespace sardonyx

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "ops/movement.h"
 #include "session/compile.h"
@@ -218,6 +219,7 @@ Status finish_loading(Model model, std::span<const DimDenotation> denotations,
 
 Result<std::unique_ptr<Session>> Session::load_model(std::shared_ptr<Environment> environment,
                                                      Model model, SessionOptions options) {
+  const FreedMemoryScope freed_memory;
   std::unique_ptr<Session> session(new Session);
   session->impl_->environment = std::move(environment);
   session->impl_->options = std::move(options);
@@ -252,6 +254,7 @@ Result<std::unique_ptr<Session>> Session::open_bytes(std::shared_ptr<Environment
 
 Result<std::unique_ptr<Session>> Session::load(std::shared_ptr<Environment> environment,
                                                const std::string& path, SessionOptions options) {
+  const FreedMemoryScope freed_memory;
   SDX_ASSIGN(auto session, open(std::move(environment), path, std::move(options)));
   Status status = finish_loading(std::move(*session->impl_->open), session->impl_->open_denotations,
                                  *session->impl_);
@@ -263,6 +266,7 @@ Result<std::unique_ptr<Session>> Session::load(std::shared_ptr<Environment> envi
 Result<std::unique_ptr<Session>> Session::load_bytes(std::shared_ptr<Environment> environment,
                                                      std::span<const std::byte> bytes,
                                                      SessionOptions options) {
+  const FreedMemoryScope freed_memory;
   SDX_ASSIGN(auto session, open_bytes(std::move(environment), bytes, std::move(options)));
   Status status = finish_loading(std::move(*session->impl_->open), session->impl_->open_denotations,
                                  *session->impl_);
@@ -279,6 +283,7 @@ void Session::replace_open_model(Model model) {
 }
 
 Status Session::finish(SessionOptions options) {
+  const FreedMemoryScope freed_memory;
   if (impl_->open == nullptr) {
     return failure(Code::InvalidArgument, "the session is not open to changes");
   }

@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <limits>
+#include <vector>
 
 namespace sardonyx {
 
@@ -29,5 +31,48 @@ TEST_CASE("more than the machine has is refused, even where the system would pro
   CHECK(allocate_aligned(std::numeric_limits<std::size_t>::max()) == nullptr);
   CHECK(allocate_aligned(std::numeric_limits<std::size_t>::max() - 64) == nullptr);
 }
+
+#ifdef __linux__
+namespace {
+
+/// Bytes of memory that this process has and that no file backs.
+std::size_t anonymous_bytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  REQUIRE(file != nullptr);
+  unsigned long pages[3] = {};
+  const int fields = std::fscanf(file, "%lu %lu %lu", &pages[0], &pages[1], &pages[2]);
+  std::fclose(file);
+  REQUIRE(fields == 3);
+  return (pages[1] - pages[2]) * 4096;
+}
+
+}  // namespace
+
+// The sanitizers' heaps are their own.
+#ifndef __SANITIZE_ADDRESS__
+#ifndef __SANITIZE_THREAD__
+TEST_CASE("memory that is freed under a scope goes back to the system") {
+  constexpr std::size_t kBlock_bytes = 64 << 10;
+  constexpr std::size_t kCount = 1024;
+  const std::size_t before = anonymous_bytes();
+  void* kept = nullptr;
+  {
+    const FreedMemoryScope scope;
+    std::vector<void*> blocks;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      blocks.push_back(std::malloc(kBlock_bytes));
+      std::memset(blocks.back(), 1, kBlock_bytes);
+    }
+    CHECK(anonymous_bytes() > before + kCount * kBlock_bytes / 2);
+    // The last one stays, so that the heap cannot shrink from its end.
+    for (std::size_t i = 0; i + 1 < kCount; ++i) std::free(blocks[i]);
+    kept = blocks.back();
+  }
+  CHECK(anonymous_bytes() < before + kCount * kBlock_bytes / 2);
+  std::free(kept);
+}
+#endif
+#endif
+#endif
 
 }  // namespace sardonyx
