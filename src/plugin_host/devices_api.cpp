@@ -91,8 +91,9 @@ OrtStatus* GetHardwareDeviceEpIncompatibilityDetails(
       const auto get = plugin_host::callback(
           *factory, &OrtEpFactory::GetHardwareDeviceIncompatibilityDetails, 24);
       if (get == nullptr) continue;
-      SDX_TRY(plugin_host::guarded_call(library->name(), "GetHardwareDeviceIncompatibilityDetails",
-                                        [&] { return get(factory, hardware_device, made.get()); }));
+      SDX_TRY(plugin_host::guarded_call(
+          library->name(), "GetHardwareDeviceIncompatibilityDetails",
+          [&, asked = factory] { return get(asked, hardware_device, made.get()); }));
     }
     *details = made.release();
     return {};
