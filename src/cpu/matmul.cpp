@@ -225,10 +225,7 @@ class MatMulKernel final : public NodeKernel {
     const std::int64_t units = by_rows ? (args.m + unit - 1) / unit : panels;
     const auto least =
         static_cast<std::int64_t>(kChunk_flops / (flops / static_cast<double>(units)));
-    // Rows of B that are read where they lie should be read in long pieces.
-    const std::int64_t long_piece =
-        args.packed_b == nullptr ? std::min<std::int64_t>(4, units / (2 * thread_count_)) : 1;
-    const std::int64_t grain = std::max<std::int64_t>({1, least, units / 16, long_piece});
+    const std::int64_t grain = std::max<std::int64_t>(least, piece_units(args, units));
     context.pool().parallel_for(units, grain, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * unit;
       const std::int64_t count = std::min(end * unit, length) - first;
@@ -236,6 +233,20 @@ class MatMulKernel final : public NodeKernel {
                             : kernels::gemm_part(args, 0, args.m, first, count),
                     scratch_of(context, each));
     });
+  }
+
+  /// Units that a thread takes at once. Rows of B that are read where they lie are read in long
+  /// pieces: memory gives half as much in short ones (measured).
+  std::int64_t piece_units(const kernels::GemmArgs& args, std::int64_t units) const {
+    constexpr std::int64_t kLong_columns = 2048;
+    const std::int64_t sixteenth = std::max<std::int64_t>(1, units / 16);
+    if (args.packed_b != nullptr) return sixteenth;
+    if (!kernels::gemm_is_small(args)) {
+      return std::max(sixteenth, std::min<std::int64_t>(4, units / (2 * thread_count_)));
+    }
+    const std::int64_t pieces =
+        thread_count_ * std::clamp<std::int64_t>(args.n / thread_count_ / kLong_columns, 1, 4);
+    return (units + pieces - 1) / pieces;
   }
 
   void run_batches(KernelContext& context, const Product& product,

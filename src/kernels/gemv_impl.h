@@ -12,8 +12,12 @@ namespace sardonyx::kernels {
 /// kTail.
 template <class V, FloatFormat kFormat, int kRows, int kVectors, bool kTail>
 void gemv_rows_tile(const GemvArgs& args, std::int64_t row, std::int64_t k, std::int64_t depth,
-                    std::int64_t column) {
+                    std::int64_t column, std::int64_t last) {
   using Reg = typename V::Reg;
+  // Several rows keep the processor from running ahead by itself.
+  constexpr std::int64_t kTile = kVectors * V::kLanes;
+  const std::int64_t ahead = kRows > 1 && column + 3 * kTile <= last ? 2 * kTile : 0;
+  const auto* bytes = static_cast<const char*>(args.b);
   const std::int64_t n = args.columns - column;
   const float* a = args.a + row * args.a_stride + k;
   float* c = args.c + row * args.c_stride + column;
@@ -29,6 +33,10 @@ void gemv_rows_tile(const GemvArgs& args, std::int64_t row, std::int64_t k, std:
   std::int64_t from = k * args.b_stride + column;
   for (std::int64_t step = 0; step < depth; ++step, from += args.b_stride) {
     Reg bs[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; kRows > 1 && v < kVectors; ++v) {
+      __builtin_prefetch(bytes + (from + ahead + v * V::kLanes) * format_bytes(kFormat));
+    }
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       bs[v] = kTail ? V::template load_as_n<kFormat>(args.b, from, n)
@@ -64,20 +72,20 @@ void gemv_rows_strip(const GemvArgs& args, std::int64_t row, std::int64_t k, std
                      std::int64_t column, std::int64_t last) {
   constexpr int kVectors = gemv_vectors<V>(kRows);
   for (; column + kVectors * V::kLanes <= last; column += kVectors * V::kLanes) {
-    gemv_rows_tile<V, kFormat, kRows, kVectors, false>(args, row, k, depth, column);
+    gemv_rows_tile<V, kFormat, kRows, kVectors, false>(args, row, k, depth, column, last);
   }
   for (; column + V::kLanes <= last; column += V::kLanes) {
-    gemv_rows_tile<V, kFormat, kRows, 1, false>(args, row, k, depth, column);
+    gemv_rows_tile<V, kFormat, kRows, 1, false>(args, row, k, depth, column, last);
   }
-  if (column < last) gemv_rows_tile<V, kFormat, kRows, 1, true>(args, row, k, depth, column);
+  if (column < last) gemv_rows_tile<V, kFormat, kRows, 1, true>(args, row, k, depth, column, last);
 }
 
 template <class V, FloatFormat kFormat, int... kRow>
 struct GemvStrips {
   static constexpr int kMost = sizeof...(kRow);
   static constexpr void (*kByRows[])(const GemvArgs&, std::int64_t, std::int64_t, std::int64_t,
-                                     std::int64_t, std::int64_t) = {
-      gemv_rows_strip<V, kFormat, kRow>...};
+                                     std::int64_t,
+                                     std::int64_t) = {gemv_rows_strip<V, kFormat, kRow>...};
 
   static void run(const GemvArgs& args, std::int64_t k, std::int64_t depth, std::int64_t column,
                   std::int64_t last) {
@@ -94,8 +102,8 @@ struct GemvStrips {
 /// Sums stay in the first cache while a few rows of B at a time stream by, each read in order.
 template <class V, FloatFormat kFormat>
 void gemv_rows_as(const GemvArgs& args) {
-  constexpr std::int64_t kDepth = 16;
-  std::int64_t width = 4096 / (args.rows > 0 ? args.rows : 1);
+  constexpr std::int64_t kDepth = 8;
+  std::int64_t width = 16384 / (args.rows > 0 ? args.rows : 1);
   width = width < 256 ? 256 : width / 128 * 128;
   for (std::int64_t column = 0; column < args.columns; column += width) {
     const std::int64_t last = column + width < args.columns ? column + width : args.columns;
