@@ -117,6 +117,21 @@ std::vector<std::string> free_dimensions(const Model& model) {
   return known;
 }
 
+/// One name for each of them: the symbol where the model has one, else the input and the axis.
+std::vector<std::string> dimension_names(const Model& model) {
+  std::vector<std::string> names;
+  for (const Port& port : model.inputs) {
+    for (std::size_t axis = 0; axis < port.dims.size(); ++axis) {
+      if (port.dims[axis] >= 0) continue;
+      const std::string& symbol = port.symbols[axis];
+      const bool is_telling = !symbol.empty() && symbol != "?";
+      const std::string name = is_telling ? symbol : fmt::format("{}:{}", port.name, axis);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
 /// The sizes that -d gives must belong to some dimension.
 Status check_sizes(const Model& model, const std::map<std::string, std::int64_t>& sizes) {
   const std::vector<std::string> known = free_dimensions(model);
@@ -150,11 +165,11 @@ std::map<std::string, std::int64_t> FeedOptions::sizes() const {
 std::string explain_generated(const Model& model, const Feeds& feeds) {
   const bool is_any = std::find(feeds.sources.begin(), feeds.sources.end(), "generated") !=
                       feeds.sources.end();
-  const std::vector<std::string> known = free_dimensions(model);
-  if (!is_any || known.empty()) return "";
+  const std::vector<std::string> names = dimension_names(model);
+  if (!is_any || names.empty()) return "";
   return fmt::format(
       "\nInputs were generated; dimensions without a size count 1 unless --dim says otherwise: {}",
-      join(known, ", "));
+      join(names, ", "));
 }
 
 Result<Feeds> make_feeds(const Model& model, const FeedOptions& options) {

@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from onnx import TensorProto
+from conftest import save
+from onnx import TensorProto, helper
 
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 K = np.array([10], np.int64)
@@ -66,6 +67,23 @@ def test_generated_inputs_are_repeatable_and_sized(sardonyx, linear):
     assert first[0] == first[1]
     assert first[0]["first"] != first[2]["first"]
     assert [row["shape"] for row in first] == [[1, 2], [1, 2], [1, 2], [5, 2], [4, 2]]
+
+
+def test_a_failure_on_generated_inputs_names_each_free_dimension_once(sardonyx, tmp_path):
+    """By its symbol where that tells something, else by its place."""
+    value = helper.make_tensor_value_info
+    path = save(
+        tmp_path / "window.onnx",
+        [helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3])],
+        [
+            value("x", TensorProto.FLOAT, ["batch", 1, "?", None]),
+            value("z", TensorProto.FLOAT, ["batch"]),
+        ],
+        [value("y", TensorProto.FLOAT, None)],
+    )
+    done = sardonyx("run", path)
+    assert done.returncode != 0
+    assert done.stderr.rstrip().endswith("says otherwise: batch, x:2, x:3")
 
 
 def test_text_goes_in_and_out(sardonyx, identity, tmp_path):
