@@ -34,7 +34,7 @@ MAY_INCLUDE = {
     "report": "ir plan placement context session",
     "capi": "ir ep session report",
     "plugin_host": "ir ep capi",
-    "plugin": "ir ep exec weights cpu context",
+    "plugin": "ir ops passes weights ep exec context cpu",
     "lib": "session capi plugin_host cpu",
     "cli": "",
 }

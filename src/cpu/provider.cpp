@@ -47,6 +47,10 @@ class CpuCompiled final : public Compiled {
   Status run(std::span<const Datum> inputs, std::span<Datum> outputs, RunState& state) override {
     return executor_.run(inputs, {}, outputs, state);
   }
+  Status output_types(std::span<const Datum> inputs, std::span<Type> outputs,
+                      RunState& state) override {
+    return executor_.output_types(inputs, {}, outputs, state);
+  }
   CompiledMemory memory() const override {
     return {packed_bytes_, 0, executor_.memory().arena_bytes};
   }

@@ -35,6 +35,13 @@ class Compiled {
   /// default.
   virtual Status run(std::span<const Datum> inputs, std::span<Datum> outputs, RunState& run) = 0;
 
+  /// The types of the outputs of a run on these inputs, as far as they can be told without it;
+  /// others stay as they come in. For callers that make the memory of outputs.
+  virtual Status output_types(std::span<const Datum> /*inputs*/, std::span<Type> /*outputs*/,
+                              RunState& /*run*/) {
+    return {};
+  }
+
   virtual CompiledMemory memory() const { return {}; }
   /// Gives memory back that only speeds up the next run.
   virtual void shrink() {}

@@ -423,6 +423,17 @@ Status Executor::run(std::span<const Datum> inputs, std::span<const Datum> captu
   return status;
 }
 
+Status Executor::output_types(std::span<const Datum> inputs, std::span<const Datum> captures,
+                              std::span<Type> outputs, RunState& run) {
+  SDX_ASSIGN(const auto plan, impl_->plan_for(inputs, captures, run));
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const SlotPlan& slot = plan->slots[impl_->program.outputs[k]];
+    const bool is_planned = slot.storage != Storage::Dynamic && slot.storage != Storage::External;
+    if (is_planned) outputs[k] = slot.type;
+  }
+  return {};
+}
+
 ExecutorMemory Executor::memory() const {
   ExecutorMemory memory;
   for (std::size_t i = 0; i < impl_->frame_count.load(); ++i) {

@@ -33,6 +33,13 @@ class Executor {
   Status run(std::span<const Datum> inputs, std::span<const Datum> captures,
              std::span<Datum> outputs, RunState& run);
 
+  /// The types of the outputs of a run with these operands, as far as shapes tell: an output whose
+  /// type is that of a tensor with a static shape can be given memory before the run. Others are
+  /// left as they come in.
+  /// Errors   those of planning, naming the node.
+  Status output_types(std::span<const Datum> inputs, std::span<const Datum> captures,
+                      std::span<Type> outputs, RunState& run);
+
   const Program& program() const;
   ExecutorMemory memory() const;
   /// Gives memory of idle frames back.

@@ -1,0 +1,823 @@
+// example_plugin_ep: a provider library in two files, to be read and copied. README.md is the tour.
+//
+// It runs Add, Mul, MatMul and Relu of float tensors on an imaginary accelerator (small_program.h).
+// Everything that the runtime asks for is below, in the order in which it asks.
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "sardonyx/c_api.h"
+#include "small_program.h"
+
+namespace example {
+namespace {
+
+// --- the runtime's functions -------------------------------------------------------------------
+
+// Set once, when the library is registered. Tables grow at their ends: with a runtime of version
+// 1.N only the functions of version N and below are there.
+const OrtApi* g_api = nullptr;
+const OrtEpApi* g_ep_api = nullptr;
+uint32_t g_version = 0;
+
+constexpr uint32_t kOldest = 24;
+
+OrtStatus* error(OrtErrorCode code, const std::string& text) {
+  return g_api->CreateStatus(code, text.c_str());
+}
+
+// Every function of the runtime returns null or an error that the caller has to release. Inside
+// this file errors travel as exceptions, which is short; none may leave it, so that every function
+// that the runtime calls is wrapped in guarded().
+struct Failure {
+  OrtStatus* status;
+};
+
+void check(OrtStatus* status) {
+  if (status != nullptr) throw Failure{status};
+}
+
+[[noreturn]] void fail(OrtErrorCode code, const std::string& text) {
+  throw Failure{error(code, text)};
+}
+
+template <typename Body>
+OrtStatus* guarded(Body&& body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const Failure& failure) {
+    return failure.status;
+  } catch (const std::exception& exception) {
+    return error(ORT_EP_FAIL, exception.what());
+  }
+}
+
+// --- options -----------------------------------------------------------------------------------
+
+struct Options {
+  bool uses_kernels = false;   // mode = "compile" or "kernel"
+  std::string fault;           // the callback that is to fail
+  bool makes_context = false;  // ep.context_enable
+  bool embeds = false;         // ep.context_embed_mode
+  std::string context_path;    // ep.context_file_path
+  bool shares = false;         // ep.share_ep_contexts
+  bool stops_sharing = false;  // ep.stop_share_ep_contexts
+  bool is_weightless = false;  // ep.enable_weightless_mode, or the older ep.enable_weightless
+};
+
+std::string config(const OrtSessionOptions& session, const std::string& key) {
+  size_t size = 0;
+  int is_there = 0;
+  check(g_api->HasSessionConfigEntry(&session, key.c_str(), &is_there));
+  if (is_there == 0) return "";
+  check(g_api->GetSessionConfigEntry(&session, key.c_str(), nullptr, &size));
+  std::string value(size, '\0');
+  check(g_api->GetSessionConfigEntry(&session, key.c_str(), value.data(), &size));
+  value.resize(size == 0 ? 0 : size - 1);  // without the zero at its end
+  return value;
+}
+
+Options read_options(const OrtSessionOptions& session, std::string ep_name) {
+  // Options of a provider are session entries: "ep." + its name in small letters + "." + key.
+  for (char& c : ep_name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string prefix = "ep." + ep_name + ".";
+  Options options;
+  const std::string mode = config(session, prefix + "mode");
+  if (!mode.empty() && mode != "compile" && mode != "kernel") {
+    fail(ORT_INVALID_ARGUMENT, "option 'mode': expected compile or kernel, found '" + mode + "'");
+  }
+  options.uses_kernels = mode == "kernel";
+  options.fault = config(session, prefix + "fault");
+  options.makes_context = config(session, "ep.context_enable") == "1";
+  options.embeds = config(session, "ep.context_embed_mode") == "1";
+  options.context_path = config(session, "ep.context_file_path");
+  options.shares = config(session, "ep.share_ep_contexts") == "1";
+  options.stops_sharing = config(session, "ep.stop_share_ep_contexts") == "1";
+  const std::string weightless = config(session, "ep.enable_weightless_mode");
+  options.is_weightless = weightless == "2" || config(session, "ep.enable_weightless") == "1";
+  return options;
+}
+
+void inject(const Options& options, const char* callback) {
+  if (options.fault == callback) fail(ORT_EP_FAIL, std::string("asked to fail in ") + callback);
+}
+
+// --- reading the runtime's graphs --------------------------------------------------------------
+
+template <typename Handle, typename Count, typename Get>
+auto list(const Handle& handle, Count count, Get get) {
+  size_t size = 0;
+  check(count(&handle, &size));
+  std::vector<const OrtValueInfo*> infos(size);
+  check(get(&handle, infos.data(), size));
+  return infos;
+}
+
+std::vector<const OrtValueInfo*> inputs_of(const OrtNode& node) {
+  return list(node, g_api->Node_GetNumInputs, g_api->Node_GetInputs);
+}
+std::vector<const OrtValueInfo*> outputs_of(const OrtNode& node) {
+  return list(node, g_api->Node_GetNumOutputs, g_api->Node_GetOutputs);
+}
+std::vector<const OrtValueInfo*> inputs_of(const OrtGraph& graph) {
+  return list(graph, g_api->Graph_GetNumInputs, g_api->Graph_GetInputs);
+}
+std::vector<const OrtValueInfo*> outputs_of(const OrtGraph& graph) {
+  return list(graph, g_api->Graph_GetNumOutputs, g_api->Graph_GetOutputs);
+}
+std::vector<const OrtValueInfo*> initializers_of(const OrtGraph& graph) {
+  return list(graph, g_api->Graph_GetNumInitializers, g_api->Graph_GetInitializers);
+}
+
+std::vector<const OrtNode*> nodes_of(const OrtGraph& graph) {
+  size_t count = 0;
+  check(g_api->Graph_GetNumNodes(&graph, &count));
+  std::vector<const OrtNode*> nodes(count);
+  check(g_api->Graph_GetNodes(&graph, nodes.data(), count));
+  return nodes;
+}
+
+std::string name_of(const OrtValueInfo* info) {
+  const char* name = "";
+  if (info != nullptr) check(g_api->GetValueInfoName(info, &name));
+  return name;
+}
+
+bool is_constant(const OrtValueInfo* info) {
+  bool answer = false;
+  check(g_api->ValueInfo_IsConstantInitializer(info, &answer));
+  return answer;
+}
+
+/// The number of dimensions of a float tensor, or -1 for anything else.
+int float_rank(const OrtValueInfo* info) {
+  const OrtTypeInfo* type = nullptr;
+  const OrtTensorTypeAndShapeInfo* tensor = nullptr;
+  if (info == nullptr) return -1;
+  check(g_api->GetValueInfoTypeInfo(info, &type));
+  if (type != nullptr) check(g_api->CastTypeInfoToTensorInfo(type, &tensor));
+  ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  if (tensor != nullptr) check(g_api->GetTensorElementType(tensor, &element));
+  if (element != ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) return -1;
+  if (!g_api->TensorTypeAndShape_HasShape(tensor)) return -1;
+  size_t rank = 0;
+  check(g_api->GetDimensionsCount(tensor, &rank));
+  return static_cast<int>(rank);
+}
+
+/// The operator of a node that this provider runs. Returns false for all others.
+bool supported_op(const OrtNode& node, Op& op) {
+  const char* text = nullptr;
+  check(g_api->Node_GetDomain(&node, &text));
+  if (*text != '\0') return false;
+  int since = 0;
+  check(g_api->Node_GetSinceVersion(&node, &since));
+  check(g_api->Node_GetOperatorType(&node, &text));
+  const std::string name = text;
+  const auto inputs = inputs_of(node);
+  if (name == "Relu") {
+    op = Op::Relu;
+    return float_rank(inputs[0]) >= 0;
+  }
+  if (inputs.size() != 2 || float_rank(inputs[0]) < 0 || float_rank(inputs[1]) < 0) return false;
+  op = name == "Add" ? Op::Add : name == "Mul" ? Op::Mul : Op::MatMul;
+  if (name == "Add" || name == "Mul") return since >= 7;  // before, broadcasting was an attribute
+  return name == "MatMul" && float_rank(inputs[0]) >= 2 && float_rank(inputs[1]) == 2;
+}
+
+std::string attribute(const OrtNode& node, const char* name, OrtOpAttrType type) {
+  const OrtOpAttr* handle = nullptr;
+  OrtStatus* status = g_api->Node_GetAttributeByName(&node, name, &handle);
+  if (status != nullptr) g_api->ReleaseStatus(status);
+  if (status != nullptr || handle == nullptr) return "";
+  size_t size = 0;
+  char nothing = 0;
+  status = g_api->ReadOpAttr(handle, type, &nothing, 0, &size);
+  if (status != nullptr) g_api->ReleaseStatus(status);
+  std::string bytes(size, '\0');
+  if (size != 0) check(g_api->ReadOpAttr(handle, type, bytes.data(), size, &size));
+  return bytes;
+}
+
+/// Whether the node is a compiled part that this provider has made before.
+bool is_own_context(const OrtNode& node, const std::string& ep_name) {
+  const char* op = nullptr;
+  check(g_api->Node_GetOperatorType(&node, &op));
+  return std::strcmp(op, "EPContext") == 0 &&
+         attribute(node, "source", ORT_OP_ATTR_STRING) == ep_name;
+}
+
+View view_of(const OrtValue& value) {
+  View view;
+  ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  const int64_t* dims = nullptr;
+  size_t rank = 0;
+  check(g_api->GetTensorElementTypeAndShapeDataReference(&value, &type, &dims, &rank));
+  view.dims.assign(dims, dims + rank);
+  const void* data = nullptr;
+  check(g_api->GetTensorData(&value, &data));
+  view.data = static_cast<const float*>(data);
+  return view;
+}
+
+// --- the factory: one for the library ----------------------------------------------------------
+
+/// What models that are compiled in one group have in common, and what sessions loaded from files.
+struct Shared {
+  std::mutex mutex;
+  Context group;
+  std::filesystem::path group_file;  // empty while no group is open
+  std::map<std::string, std::weak_ptr<const Context>> loaded;
+};
+
+struct Factory : OrtEpFactory {
+  std::string name;
+  OrtKernelRegistry* kernels = nullptr;
+  Shared shared;
+};
+
+// --- the provider: one for each session --------------------------------------------------------
+
+struct Ep : OrtEp {
+  Factory* factory = nullptr;
+  Options options;
+};
+
+Ep& self_of(const OrtEp* self) { return *const_cast<Ep*>(static_cast<const Ep*>(self)); }
+
+const char* ORT_API_CALL get_name(const OrtEp* self) noexcept {
+  return self_of(self).factory->name.c_str();
+}
+
+/// A node of a fused group may not depend on itself through a node outside: each supported node
+/// gets the number of times that a path to it has left the supported ones, and nodes of one number
+/// make a group.
+std::vector<std::vector<const OrtNode*>> groups_of(const std::vector<const OrtNode*>& nodes) {
+  std::map<std::string, std::pair<size_t, bool>> stage_of;  // by value: number, supported
+  std::vector<std::vector<const OrtNode*>> groups;
+  for (const OrtNode* node : nodes) {  // the runtime lists them in the order of data
+    Op op;
+    const bool is_ours = supported_op(*node, op);
+    size_t stage = 0;
+    auto inputs = inputs_of(*node);
+    const auto implicit =
+        list(*node, g_api->Node_GetNumImplicitInputs, g_api->Node_GetImplicitInputs);
+    inputs.insert(inputs.end(), implicit.begin(), implicit.end());
+    for (const OrtValueInfo* input : inputs) {
+      const auto found = stage_of.find(name_of(input));
+      if (found == stage_of.end()) continue;
+      const auto [before, was_ours] = found->second;
+      stage = std::max(stage, before + (is_ours && !was_ours ? 1 : 0));
+    }
+    for (const OrtValueInfo* output : outputs_of(*node)) {
+      stage_of[name_of(output)] = {stage, is_ours};
+    }
+    if (!is_ours) continue;
+    if (groups.size() <= stage) groups.resize(stage + 1);
+    groups[stage].push_back(node);
+  }
+  return groups;
+}
+
+/// Says which nodes are ours: whole groups that Compile() gets as graphs, or single nodes for which
+/// there is a kernel.
+OrtStatus* ORT_API_CALL get_capability(OrtEp* self, const OrtGraph* graph,
+                                       OrtEpGraphSupportInfo* info) noexcept {
+  return guarded([&] {
+    const Ep& ep = self_of(self);
+    inject(ep.options, "GetCapability");
+    const auto nodes = nodes_of(*graph);
+    OrtNodeFusionOptions fusion{};
+    fusion.ort_version_supported = g_version;
+    // Weights that we copy need not be kept by the runtime. A weightless provider leaves them where
+    // they are and gets them as inputs of each run.
+    fusion.drop_constant_initializers = !ep.options.is_weightless;
+    for (const OrtNode* node : nodes) {
+      if (!is_own_context(*node, ep.factory->name)) continue;
+      check(g_ep_api->EpGraphSupportInfo_AddNodesToFuse(info, &node, 1, &fusion));
+    }
+    if (ep.options.uses_kernels) {
+      for (const OrtNode* node : nodes) {
+        Op op;
+        if (supported_op(*node, op)) check(g_ep_api->EpGraphSupportInfo_AddSingleNode(info, node));
+      }
+      return;
+    }
+    for (const auto& group : groups_of(nodes)) {
+      if (group.empty()) continue;
+      check(g_ep_api->EpGraphSupportInfo_AddNodesToFuse(info, group.data(), group.size(), &fusion));
+    }
+  });
+}
+
+// --- compile mode ------------------------------------------------------------------------------
+
+/// A compiled part of a model, which runs from several threads at once.
+struct Part : OrtNodeComputeInfo {
+  std::string fault;
+  Program program;
+  std::vector<std::shared_ptr<const Weight>> weights;
+};
+
+OrtStatus* ORT_API_CALL create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext*,
+                                     void** state) noexcept {
+  // What one session needs between runs would be made here.
+  *state = nullptr;
+  if (static_cast<Part*>(self)->fault != "CreateState") return nullptr;
+  return error(ORT_EP_FAIL, "asked to fail in CreateState");
+}
+
+void ORT_API_CALL release_state(OrtNodeComputeInfo*, void*) noexcept {}
+
+OrtStatus* ORT_API_CALL compute(OrtNodeComputeInfo* self, void*,
+                                OrtKernelContext* context) noexcept {
+  return guarded([&] {
+    const Part& part = *static_cast<Part*>(self);
+    if (part.fault == "Compute") fail(ORT_FAIL, "asked to fail in Compute");
+    const Program& program = part.program;
+    std::vector<View> values;
+    for (size_t i = 0; i < program.inputs.size(); ++i) {
+      const OrtValue* input = nullptr;
+      check(g_api->KernelContext_GetInput(context, i, &input));
+      values.push_back(view_of(*input));
+    }
+    for (const auto& weight : part.weights) {
+      values.push_back({weight->dims, weight->values.data()});
+    }
+    std::vector<std::vector<float>> memory(program.steps.size());
+    for (size_t i = 0; i < program.steps.size(); ++i) {
+      const Step& step = program.steps[i];
+      View result;
+      if (!infer(step.op, values[step.a].dims, values[step.b].dims, result.dims)) {
+        fail(ORT_INVALID_ARGUMENT, "the operands of a step do not fit each other");
+      }
+      memory[i].resize(static_cast<size_t>(count_of(result.dims)));
+      run_step(step.op, values[step.a], values[step.b], result.dims, memory[i].data());
+      result.data = memory[i].data();
+      values.push_back(std::move(result));
+    }
+    for (size_t i = 0; i < program.outputs.size(); ++i) {
+      const View& result = values[program.outputs[i]];
+      OrtValue* output = nullptr;
+      void* data = nullptr;
+      check(g_api->KernelContext_GetOutput(context, i, result.dims.data(), result.dims.size(),
+                                           &output));
+      check(g_api->GetTensorMutableData(output, &data));
+      const size_t bytes = static_cast<size_t>(count_of(result.dims)) * sizeof(float);
+      if (bytes != 0) std::memcpy(data, result.data, bytes);
+    }
+  });
+}
+
+/// The graph as a program. Weights go into `weights`; a weightless provider has none, since all of
+/// them are inputs.
+Program compile_program(const Options& options, const OrtGraph& graph, const OrtNode& fused,
+                        Weights& weights) {
+  Program program;
+  std::map<std::string, uint32_t> number_of;
+  const auto define = [&](const std::string& name) {
+    number_of.emplace(name, static_cast<uint32_t>(number_of.size()));
+  };
+  for (const OrtValueInfo* input : inputs_of(fused)) {  // in the order of KernelContext_GetInput
+    program.inputs.push_back(name_of(input));
+    define(program.inputs.back());
+  }
+  for (const OrtValueInfo* initializer : initializers_of(graph)) {
+    if (options.is_weightless || !is_constant(initializer)) continue;
+    const OrtValue* value = nullptr;
+    check(g_api->ValueInfo_GetInitializerValue(initializer, &value));
+    const View view = view_of(*value);
+    const uint64_t hash = hash_of(view);
+    auto& kept = weights[hash];
+    if (kept == nullptr) {
+      kept =
+          std::make_shared<Weight>(Weight{view.dims, {view.data, view.data + count_of(view.dims)}});
+    }
+    program.weights.push_back(hash);
+    define(name_of(initializer));
+  }
+  for (const OrtNode* node : nodes_of(graph)) {
+    Step step;
+    if (!supported_op(*node, step.op)) fail(ORT_EP_FAIL, "a node came that was not asked for");
+    const auto inputs = inputs_of(*node);
+    step.a = number_of.at(name_of(inputs.front()));
+    step.b = number_of.at(name_of(inputs.back()));
+    program.steps.push_back(step);
+    define(name_of(outputs_of(*node)[0]));
+  }
+  for (const OrtValueInfo* output : outputs_of(fused)) {
+    program.outputs.push_back(number_of.at(name_of(output)));
+  }
+  return program;
+}
+
+// --- compiled models on disk -------------------------------------------------------------------
+
+std::filesystem::path model_path(const OrtGraph& graph) {
+  const ORTCHAR_T* path = nullptr;
+  check(g_api->Graph_GetModelPath(&graph, &path));
+  return path == nullptr ? "" : path;
+}
+
+/// The folder of a compiled model: of ep.context_file_path when it is given, else of the model.
+std::filesystem::path context_file(const Ep& ep, const OrtGraph& graph) {
+  if (!ep.options.context_path.empty()) return ep.options.context_path;
+  std::filesystem::path path = model_path(graph);
+  if (path.empty()) fail(ORT_INVALID_ARGUMENT, "a model from memory needs ep.context_file_path");
+  return path.replace_filename(path.stem().string() + "_ctx.onnx");
+}
+
+/// Written beside its place and moved there, so that nobody ever reads half a file.
+void write_file(const std::filesystem::path& path, const std::string& bytes) {
+  const std::filesystem::path partial = path.string() + ".partial";
+  std::ofstream(partial, std::ios::binary) << bytes;
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(partial, failed);
+  if (!failed && size == bytes.size()) std::filesystem::rename(partial, path, failed);
+  if (failed || size != bytes.size()) fail(ORT_FAIL, "cannot write '" + path.string() + "'");
+}
+
+/// Puts the programs of one model into a context and returns what its nodes are to say: the bytes,
+/// or the name of the file that has them.
+///
+/// With ep.share_ep_contexts the models of a group fill one file, where equal weights stand once.
+/// It is whole after each model: ep.stop_share_ep_contexts only ends the group.
+std::string store(Ep& ep, const OrtGraph& graph, Context context) {
+  const Options& options = ep.options;
+  if (options.embeds) {
+    if (options.shares) fail(ORT_INVALID_ARGUMENT, "embedded contexts cannot be shared");
+    return to_bytes(context);
+  }
+  const auto model_file = context_file(ep, graph);
+  auto file = model_file;
+  file.replace_filename(model_file.stem().string() + "_" + ep.factory->name + ".bin");
+  Shared& shared = ep.factory->shared;
+  const std::lock_guard<std::mutex> lock(shared.mutex);
+  if (options.shares) {
+    const bool is_new = shared.group_file.parent_path() != file.parent_path();
+    if (shared.group_file.empty() || is_new) {
+      shared.group = Context();
+      shared.group_file = file;
+    }
+    file = shared.group_file;
+    shared.group.programs.merge(context.programs);
+    shared.group.weights.merge(context.weights);
+    write_file(file, to_bytes(shared.group));
+    if (options.stops_sharing) shared.group_file.clear();
+  } else {
+    write_file(file, to_bytes(context));
+  }
+  return file.filename().string();
+}
+
+/// The node that stands for a part in the compiled model.
+OrtNode* context_node(const Ep& ep, const OrtNode& fused, const std::string& payload,
+                      const std::string& key) {
+  std::vector<OrtOpAttr*> attributes;
+  const auto add = [&](const char* name, const void* data, int size, OrtOpAttrType type) {
+    OrtOpAttr* made = nullptr;
+    check(g_api->CreateOpAttr(name, data, size, type, &made));
+    attributes.push_back(made);
+  };
+  const auto add_text = [&](const char* name, const std::string& text) {
+    add(name, text.data(), static_cast<int>(text.size()), ORT_OP_ATTR_STRING);
+  };
+  const int64_t embed_mode = ep.options.embeds ? 1 : 0;
+  const int64_t main_context = 1;
+  add("embed_mode", &embed_mode, 1, ORT_OP_ATTR_INT);
+  add("main_context", &main_context, 1, ORT_OP_ATTR_INT);
+  add_text("ep_cache_context", payload);
+  add_text("source", ep.factory->name);
+  add_text("partition_name", key);
+  add_text("ep_sdk_version", "1.0");
+  const auto inputs = inputs_of(fused);
+  const auto outputs = outputs_of(fused);
+  std::vector<std::string> names;
+  for (const auto* info : inputs) names.push_back(name_of(info));
+  for (const auto* info : outputs) names.push_back(name_of(info));
+  std::vector<const char*> pointers;
+  for (const std::string& name : names) pointers.push_back(name.c_str());
+  const char* node_name = nullptr;
+  check(g_api->Node_GetName(&fused, &node_name));
+  OrtNode* node = nullptr;
+  check(g_api->GetModelEditorApi()->CreateNode("EPContext", "com.microsoft", node_name,
+                                               pointers.data(), inputs.size(),
+                                               pointers.data() + inputs.size(), outputs.size(),
+                                               attributes.data(), attributes.size(), &node));
+  return node;  // it owns the attributes now
+}
+
+/// The context that an EPContext node refers to. Sessions that share read a file once.
+std::shared_ptr<const Context> load(Ep& ep, const OrtGraph& graph, const OrtNode& node) {
+  const std::string payload = attribute(node, "ep_cache_context", ORT_OP_ATTR_STRING);
+  const std::string mode = attribute(node, "embed_mode", ORT_OP_ATTR_INT);
+  const auto made = std::make_shared<Context>();
+  if (mode.empty() || mode[0] == 1) {
+    if (from_bytes(payload, *made)) return made;
+    fail(ORT_INVALID_GRAPH, "the embedded context is damaged");
+  }
+  auto folder = model_path(graph).parent_path();
+  if (folder.empty() && !ep.options.context_path.empty()) {
+    folder = std::filesystem::path(ep.options.context_path).parent_path();
+  }
+  const auto file = folder / payload;
+  Shared& shared = ep.factory->shared;
+  const std::lock_guard<std::mutex> lock(shared.mutex);
+  auto& known = shared.loaded[file.string()];
+  if (auto living = ep.options.shares ? known.lock() : nullptr) return living;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) fail(ORT_INVALID_GRAPH, "cannot read the context '" + file.string() + "'");
+  const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
+  if (!from_bytes(bytes, *made)) {
+    fail(ORT_INVALID_GRAPH, "the context '" + file.string() + "' is damaged");
+  }
+  known = made;
+  return made;
+}
+
+/// Tells the parts of one model from those of another in the same file.
+std::string key_of(const OrtGraph& graph, const OrtNode& fused) {
+  const char* name = nullptr;
+  check(g_api->Node_GetName(&fused, &name));
+  return model_path(graph).stem().string() + "/" + name;
+}
+
+std::unique_ptr<Part> make_part(const Ep& ep, Program program, const Weights& weights) {
+  auto part = std::make_unique<Part>();
+  part->ort_version_supported = g_version;
+  part->CreateState = create_state;
+  part->Compute = compute;
+  part->ReleaseState = release_state;
+  part->fault = ep.options.fault;
+  for (const uint64_t hash : program.weights) part->weights.push_back(weights.at(hash));
+  part->program = std::move(program);
+  return part;
+}
+
+std::unique_ptr<Part> load_part(Ep& ep, const OrtGraph& graph, const OrtNode& node) {
+  const auto context = load(ep, graph, node);
+  const std::string key = attribute(node, "partition_name", ORT_OP_ATTR_STRING);
+  const auto found = context->programs.find(key);
+  if (found == context->programs.end()) {
+    fail(ORT_INVALID_GRAPH, "the context has no part '" + key + "'");
+  }
+  if (found->second.inputs.size() != inputs_of(node).size() ||
+      found->second.outputs.size() != outputs_of(node).size()) {
+    fail(ORT_INVALID_GRAPH, "part '" + key + "' of the context belongs to another node");
+  }
+  return make_part(ep, found->second, context->weights);
+}
+
+/// Makes the groups of GetCapability() ready to run. When the session writes a compiled model, it
+/// wants a node for each as well.
+OrtStatus* ORT_API_CALL compile(OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_nodes,
+                                size_t count, OrtNodeComputeInfo** infos,
+                                OrtNode** context_nodes) noexcept {
+  return guarded([&] {
+    Ep& ep = self_of(self);
+    inject(ep.options, "Compile");
+    std::vector<std::unique_ptr<Part>> parts(count);
+    Context context;
+    for (size_t i = 0; i < count; ++i) {
+      const auto nodes = nodes_of(*graphs[i]);
+      if (nodes.size() == 1 && is_own_context(*nodes[0], ep.factory->name)) {
+        if (ep.options.makes_context) fail(ORT_INVALID_ARGUMENT, "the model is compiled already");
+        parts[i] = load_part(ep, *graphs[i], *nodes[0]);
+        continue;
+      }
+      Program program = compile_program(ep.options, *graphs[i], *fused_nodes[i], context.weights);
+      context.programs[key_of(*graphs[i], *fused_nodes[i])] = program;
+      parts[i] = make_part(ep, std::move(program), context.weights);
+    }
+    if (ep.options.makes_context && count != 0) {
+      const std::string payload = store(ep, *graphs[0], std::move(context));
+      for (size_t i = 0; i < count; ++i) {
+        context_nodes[i] =
+            context_node(ep, *fused_nodes[i], payload, key_of(*graphs[i], *fused_nodes[i]));
+      }
+    }
+    for (size_t i = 0; i < count; ++i) infos[i] = parts[i].release();
+  });
+}
+
+void ORT_API_CALL release_infos(OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
+  for (size_t i = 0; i < count; ++i) delete static_cast<Part*>(infos[i]);
+}
+
+OrtStatus* ORT_API_CALL weightless_support(const OrtEp*, OrtWeightlessSupport* support) noexcept {
+  *support = OrtWeightlessSupport_ALL;
+  return nullptr;
+}
+
+// --- kernel mode -------------------------------------------------------------------------------
+
+struct Kernel : OrtKernelImpl {
+  Op op;
+};
+
+OrtStatus* ORT_API_CALL compute_kernel(OrtKernelImpl* self, OrtKernelContext* context) noexcept {
+  return guarded([&] {
+    const Op op = static_cast<Kernel*>(self)->op;
+    const OrtValue* a = nullptr;
+    const OrtValue* b = nullptr;
+    check(g_api->KernelContext_GetInput(context, 0, &a));
+    check(g_api->KernelContext_GetInput(context, op == Op::Relu ? 0 : 1, &b));
+    const View x = view_of(*a);
+    const View y = view_of(*b);
+    Dims dims;
+    if (!infer(op, x.dims, y.dims, dims)) fail(ORT_INVALID_ARGUMENT, "the operands do not fit");
+    OrtValue* output = nullptr;
+    void* data = nullptr;
+    check(g_api->KernelContext_GetOutput(context, 0, dims.data(), dims.size(), &output));
+    check(g_api->GetTensorMutableData(output, &data));
+    run_step(op, x, y, dims, static_cast<float*>(data));
+  });
+}
+
+void ORT_API_CALL release_kernel(OrtKernelImpl* self) noexcept {
+  delete static_cast<Kernel*>(self);
+}
+
+struct KernelRow {
+  const char* name;
+  Op op;
+  int since;
+  int until;
+};
+const KernelRow kKernels[] = {{"Add", Op::Add, 7, 26},
+                              {"Mul", Op::Mul, 7, 26},
+                              {"MatMul", Op::MatMul, 1, 26},
+                              {"Relu", Op::Relu, 6, 26}};
+
+OrtStatus* ORT_API_CALL create_kernel(void* row, const OrtKernelInfo*,
+                                      OrtKernelImpl** out) noexcept {
+  auto kernel = std::make_unique<Kernel>();
+  kernel->ort_version_supported = g_version;
+  kernel->Compute = compute_kernel;
+  kernel->Release = release_kernel;
+  kernel->op = static_cast<const KernelRow*>(row)->op;
+  *out = kernel.release();
+  return nullptr;
+}
+
+void add_kernel(Factory& factory, const KernelRow& row) {
+  OrtKernelDefBuilder* builder = nullptr;
+  check(g_ep_api->CreateKernelDefBuilder(&builder));
+  const OrtDataType* type = nullptr;
+  check(g_ep_api->GetTensorDataType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &type));
+  check(g_ep_api->KernelDefBuilder_SetOperatorType(builder, row.name));
+  check(g_ep_api->KernelDefBuilder_SetDomain(builder, ""));
+  check(g_ep_api->KernelDefBuilder_SetSinceVersion(builder, row.since, row.until));
+  check(g_ep_api->KernelDefBuilder_SetExecutionProvider(builder, factory.name.c_str()));
+  check(g_ep_api->KernelDefBuilder_AddTypeConstraint(builder, "T", &type, 1));
+  OrtKernelDef* definition = nullptr;
+  check(g_ep_api->KernelDefBuilder_Build(builder, &definition));
+  g_ep_api->ReleaseKernelDefBuilder(builder);
+  OrtStatus* status = g_ep_api->KernelRegistry_AddKernel(factory.kernels, definition, create_kernel,
+                                                         const_cast<KernelRow*>(&row));
+  g_ep_api->ReleaseKernelDef(definition);
+  check(status);
+}
+
+OrtStatus* ORT_API_CALL kernel_registry(OrtEp* self, const OrtKernelRegistry** registry) noexcept {
+  return guarded([&] {
+    Factory& factory = *self_of(self).factory;
+    const std::lock_guard<std::mutex> lock(factory.shared.mutex);
+    if (factory.kernels == nullptr) {
+      check(g_ep_api->CreateKernelRegistry(&factory.kernels));
+      for (const KernelRow& row : kKernels) add_kernel(factory, row);
+    }
+    *registry = factory.kernels;
+  });
+}
+
+// --- what the factory answers ------------------------------------------------------------------
+
+Factory& self_of(OrtEpFactory* self) { return *static_cast<Factory*>(self); }
+
+const char* ORT_API_CALL factory_name(const OrtEpFactory* self) noexcept {
+  return static_cast<const Factory*>(self)->name.c_str();
+}
+const char* ORT_API_CALL factory_vendor(const OrtEpFactory*) noexcept { return "Example"; }
+const char* ORT_API_CALL factory_version(const OrtEpFactory*) noexcept { return "1.0.0"; }
+uint32_t ORT_API_CALL factory_vendor_id(const OrtEpFactory*) noexcept { return 0; }
+
+/// Which of the machine's devices this library can use. A real one would look for its own vendor's.
+OrtStatus* ORT_API_CALL supported_devices(OrtEpFactory* self,
+                                          const OrtHardwareDevice* const* devices,
+                                          size_t device_count, OrtEpDevice** ep_devices,
+                                          size_t max_ep_devices, size_t* ep_device_count) noexcept {
+  return guarded([&] {
+    *ep_device_count = 0;
+    OrtKeyValuePairs* metadata = nullptr;
+    g_api->CreateKeyValuePairs(&metadata);
+    g_api->AddKeyValuePair(metadata, "weightless_support", "all");
+    g_api->AddKeyValuePair(metadata, "weightless_supported_modes", "all");
+    OrtStatus* status = nullptr;
+    for (size_t i = 0; i < device_count && status == nullptr; ++i) {
+      if (g_api->HardwareDevice_Type(devices[i]) != OrtHardwareDeviceType_CPU) continue;
+      if (*ep_device_count == max_ep_devices) break;
+      status = g_ep_api->CreateEpDevice(self, devices[i], metadata, nullptr,
+                                        &ep_devices[(*ep_device_count)]);
+      if (status == nullptr) ++*ep_device_count;
+    }
+    g_api->ReleaseKeyValuePairs(metadata);
+    check(status);
+  });
+}
+
+OrtStatus* ORT_API_CALL create_ep(OrtEpFactory* self, const OrtHardwareDevice* const*,
+                                  const OrtKeyValuePairs* const*, size_t,
+                                  const OrtSessionOptions* session, const OrtLogger*,
+                                  OrtEp** out) noexcept {
+  return guarded([&] {
+    auto ep = std::make_unique<Ep>();
+    ep->factory = &self_of(self);
+    ep->options = read_options(*session, ep->factory->name);
+    inject(ep->options, "CreateEp");
+    ep->ort_version_supported = g_version;
+    ep->GetName = get_name;
+    ep->GetCapability = get_capability;
+    ep->Compile = compile;
+    ep->ReleaseNodeComputeInfos = release_infos;
+    ep->GetWeightlessSupport = weightless_support;
+    if (ep->options.uses_kernels) ep->GetKernelRegistry = kernel_registry;
+    *out = ep.release();
+  });
+}
+
+/// Tensors stay in ordinary memory, so there is nothing to copy between devices. ONNX Runtime asks
+/// all the same.
+OrtStatus* ORT_API_CALL create_data_transfer(OrtEpFactory*, OrtDataTransferImpl** out) noexcept {
+  *out = nullptr;
+  return nullptr;
+}
+OrtStatus* ORT_API_CALL create_allocator(OrtEpFactory*, const OrtMemoryInfo*,
+                                         const OrtKeyValuePairs*, OrtAllocator** out) noexcept {
+  *out = nullptr;
+  return nullptr;
+}
+void ORT_API_CALL release_allocator(OrtEpFactory*, OrtAllocator*) noexcept {}
+bool ORT_API_CALL is_stream_aware(const OrtEpFactory*) noexcept { return false; }
+
+void ORT_API_CALL release_ep(OrtEpFactory*, OrtEp* ep) noexcept { delete static_cast<Ep*>(ep); }
+
+}  // namespace
+}  // namespace example
+
+// --- the two functions that the library exports ------------------------------------------------
+
+extern "C" {
+
+ORT_EXPORT OrtStatus* CreateEpFactories(const char* registered_name, const OrtApiBase* base,
+                                        const OrtLogger*, OrtEpFactory** factories,
+                                        size_t max_factories, size_t* factory_count) noexcept {
+  using namespace example;
+  // "1.32.0" means version 32 of the interface; asked for more than it has, a runtime has none.
+  unsigned minor = 0;
+  std::sscanf(base->GetVersionString(), "1.%u", &minor);
+  g_version = std::min<uint32_t>(ORT_API_VERSION, minor);
+  g_api = base->GetApi(g_version < kOldest ? 1 : g_version);
+  if (g_api == nullptr) return nullptr;
+  if (g_version < kOldest) {
+    return error(ORT_NOT_IMPLEMENTED, "example_plugin_ep needs version 24 of the interface");
+  }
+  g_ep_api = g_api->GetEpApi();
+  return guarded([&] {
+    if (max_factories == 0) fail(ORT_INVALID_ARGUMENT, "no room for a factory");
+    auto factory = std::make_unique<Factory>();
+    factory->name = registered_name;
+    factory->ort_version_supported = g_version;
+    factory->GetName = factory_name;
+    factory->GetVendor = factory_vendor;
+    factory->GetVendorId = factory_vendor_id;
+    factory->GetVersion = factory_version;
+    factory->GetSupportedDevices = supported_devices;
+    factory->CreateEp = create_ep;
+    factory->ReleaseEp = release_ep;
+    factory->CreateAllocator = create_allocator;
+    factory->ReleaseAllocator = release_allocator;
+    factory->CreateDataTransfer = create_data_transfer;
+    factory->IsStreamAware = is_stream_aware;
+    factories[0] = factory.release();
+    *factory_count = 1;
+  });
+}
+
+ORT_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) noexcept {
+  auto* made = static_cast<example::Factory*>(factory);
+  if (made->kernels != nullptr) example::g_ep_api->ReleaseKernelRegistry(made->kernels);
+  delete made;
+  return nullptr;
+}
+
+}  // extern "C"
