@@ -15,7 +15,7 @@ RELEASE := build/release
 RUN_PYTHON := PYTHONPATH=$(CURDIR)/$(RELEASE)/python RT=sardonyx $(VENV_PYTHON)
 
 .PHONY: build demo test test-all cases bench models fuzz conformance style install clean help \
-	test-plugins \
+	test-plugins test-clients \
 	system python python-test python-bench
 
 build: system python ## build the library, the command and the Python module (build/release)
@@ -39,6 +39,9 @@ bench: build python-bench ## Sardonyx, ONNX Runtime and OpenVINO side by side on
 
 test-plugins: build python-test ## install vendor plugin libraries and run each; see docs/plugins.md
 	$(RUN_PYTHON) tests/plugins/run.py $(PLUGINS)
+
+test-clients: build python-test ## run programs of other projects on the library; see docs/clients.md
+	$(RUN_PYTHON) tests/clients/run.py --models $(MODELS) $(CLIENTS)
 
 models: python-test ## fetch, export and quantise all test models (torch: about 1 GB of downloads)
 	packaging/apt_install.sh packaging/apt.txt packaging/apt-models.txt
