@@ -66,6 +66,7 @@ STEPS = (
     ),
     Step("unit tests", (ctest("release"),), ("build release",)),
     Step("python tests", (python(*PYTEST, "tests/python"),), ("build release",)),
+    Step("interface tests", (python(*PYTEST, "tests/abi"),), ("build release",)),
     Step("command line tests", (python(*PYTEST, "tests/cli"),), ("build release",)),
     Step("install tests", (python(*PYTEST, "tests/install"),), ("build release",)),
     Step("case tests", (python(*PYTEST, "tests/cases"),), ("build release",)),

@@ -4,8 +4,9 @@
     gen_api.py MANIFEST OUTPUT_FOLDER    write include/sardonyx/c_api.h, capi/api_declarations.h,
                                          capi/api_tables.h, capi/api_tables.cpp, docs/abi.md
     gen_api.py MANIFEST --docs FILE      write the coverage page only
-    gen_api.py MANIFEST --check FILE     write a source file that compiles only if the manifest
-                                         agrees with the onnxruntime_c_api.h of some package
+    gen_api.py MANIFEST --check FILE --headers FOLDER
+                                         write a source file that compiles only if the manifest
+                                         agrees with the onnxruntime_c_api.h in that folder
 
 The manifest's head explains its grammar. Files are rewritten only when their text changes, so that
 a row that becomes `implemented` does not compile the world again.
@@ -61,6 +62,7 @@ class Row:
     since: int
     state: str
     function: Function
+    reason: str = ""
 
 
 @dataclass
@@ -131,12 +133,15 @@ def parse_top(manifest, text):
 
 def parse_row(table, text):
     """Read SLOT SINCE STATE FUNCTION into a table."""
+    text, _, reason = text.partition(" -- ")
     slot, since, state, function = text.split(" ", 3)
     if int(slot) != len(table.rows):
         raise ManifestError(f"{table.name}: expected slot {len(table.rows)}, found {slot}")
     if state not in ("stub", "implemented"):
         raise ManifestError(f"{table.name}: a state is stub or implemented, found '{state}'")
-    table.rows.append(Row(int(slot), int(since), state, parse_function(function)))
+    if reason and state != "stub":
+        raise ManifestError(f"{table.name}: slot {slot} is implemented, but says why it is not")
+    table.rows.append(Row(int(slot), int(since), state, parse_function(function), reason))
 
 
 def parse(path):
@@ -403,35 +408,46 @@ def check_function(owner, function, types):
     return f"static_assert(same<decltype({owner}::{function.name}), {text}>);"
 
 
-def check_struct(struct, since, types):
-    """Assertions on the members of a struct."""
-    for member, version in zip(struct.members, since, strict=True):
-        if "(" in member:
-            line = check_function(struct.name, parse_function(member), types)
+def check_struct(struct, known, types):
+    """Assertions on those members of a struct that the header knows."""
+    for member in struct.members:
+        is_function = "(" in member
+        name = parse_function(member).name if is_function else FIELD.fullmatch(member)["name"]
+        if name not in known:
+            continue
+        if is_function:
+            yield check_function(struct.name, parse_function(member), types) or ""
         else:
-            match = FIELD.fullmatch(member)
-            line = f"static_assert(offsetof({struct.name}, {match['name']}) < 4096);"
-        if line:
-            yield f"#if ORT_API_VERSION >= {version}\n{line}\n#endif"
+            yield f"static_assert(offsetof({struct.name}, {name}) < 4096);"
 
 
-def check_text(manifest, version):
-    """Source of the check against a header of the given version."""
-    new = {"OrtReadNamedBufferFunc", "OrtWriteNamedBufferFunc"} if version < 31 else set()
+def check_text(manifest, headers):
+    """Source of the check against the headers in a folder; what is newer than they is left out."""
+    text = "".join(
+        path.read_text(encoding="utf-8", errors="replace") for path in headers.glob("*.h")
+    )
+    version = int(re.search(r"#define ORT_API_VERSION (\d+)", text)[1])
+    known = set(re.findall(r"\w+", re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)))
+    new = {callback.name for callback in manifest.callbacks} - known
+    new |= set(manifest.handles) - known
     lines = [CHECK_TOP]
     for name, rows in manifest.enums.items():
         lines += [
-            f"static_assert(static_cast<long long>({key}) == {value});" for key, value in rows
+            f"static_assert(static_cast<long long>({key}) == {value});"
+            for key, value in rows
+            if key in known
         ]
-        lines.append(f"static_assert(sizeof({name}) == 4);")
+        if name in known:
+            lines.append(f"static_assert(sizeof({name}) == 4);")
     for struct in manifest.structs:
-        if not struct.name.startswith("OrtResourceCount"):
-            lines += check_struct(struct, struct.since, new)
+        if struct.name in known and not struct.name.startswith("OrtResourceCount"):
+            lines += check_struct(struct, known, new)
     for table in manifest.tables:
-        for row in table.rows:
-            if row.since > version or table.name in ("SardonyxApi", "OrtModelPackageApi"):
-                continue
+        for row in table.rows if table.name in known else ():
             name = row.function.name
+            # A macro of the header makes the names of functions that release handles.
+            if row.since > version or not (name in known or name.startswith("Release")):
+                continue
             lines.append(f"static_assert(offsetof({table.name}, {name}) == {row.slot} * 8);")
             lines.append(check_function(table.name, row.function, new) or "")
     return "\n".join(lines) + "\n"
@@ -459,7 +475,7 @@ def docs_text(manifest):
     for table in manifest.tables:
         lines = [f"\n## {table.name}\n", "| slot | since | function | |", "|---|---|---|---|"]
         for row in table.rows:
-            mark = "yes" if row.state == "implemented" else "stub"
+            mark = "yes" if row.state == "implemented" else f"stub: {row.reason or 'not yet'}"
             lines.append(f"| {row.slot} | {row.since} | `{row.function.name}` | {mark} |")
         parts.append("\n".join(lines))
     return "\n".join(parts) + "\n"
@@ -478,7 +494,7 @@ def main():
     parser.add_argument("manifest")
     parser.add_argument("output", nargs="?", type=Path, help="folder for the generated files")
     parser.add_argument("--check", type=Path, help="write a check against ONNX Runtime's header")
-    parser.add_argument("--check-version", type=int, default=29, help="that header's version")
+    parser.add_argument("--headers", type=Path, help="folder of the header to check against")
     parser.add_argument("--docs", type=Path, help="write the coverage page to this file only")
     arguments = parser.parse_args()
     manifest = parse(arguments.manifest)
@@ -486,7 +502,9 @@ def main():
         write(arguments.docs, docs_text(manifest))
         return
     if arguments.check:
-        write(arguments.check, check_text(manifest, arguments.check_version))
+        if not arguments.headers:
+            parser.error("--check needs --headers FOLDER")
+        write(arguments.check, check_text(manifest, arguments.headers))
         return
     if not arguments.output:
         parser.error("name an output folder, or --docs FILE, or --check FILE")
