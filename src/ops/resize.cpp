@@ -106,8 +106,8 @@ Status resize_nearest(const ResizeRules& rules, const std::vector<ResizeAxis>& a
     for (int axis = 0; axis <= last; ++axis) {
       const ResizeTaps& table = tables[static_cast<std::size_t>(axis)];
       const auto i = static_cast<std::size_t>(walker.position()[axis]);
-      from += table.positions[i] * strides[axis];
-      is_outside = is_outside || (!table.is_outside.empty() && table.is_outside[i] != 0);
+      from += table.positions()[i] * strides[axis];
+      is_outside = is_outside || table.is_outside(i);
     }
     if (is_outside) {
       fill_elements(y.dtype(), y.mutable_data(), to, block, outside.data(), 0);
@@ -123,20 +123,22 @@ Status resize_nearest(const ResizeRules& rules, const std::vector<ResizeAxis>& a
 template <typename Real>
 void interpolate(const ResizeTaps& table, Real extrapolation, std::int64_t outer, std::int64_t in,
                  std::int64_t out, std::int64_t inner, const Real* x, Real* y) {
+  const std::span<const std::int64_t> positions = table.positions();
+  const std::span<const float> weights = table.weights();
   for (std::int64_t o = 0; o < outer; ++o) {
     const Real* plane = x + o * in * inner;
     for (std::int64_t i = 0; i < out; ++i) {
       Real* row = y + (o * out + i) * inner;
-      if (!table.is_outside.empty() && table.is_outside[static_cast<std::size_t>(i)] != 0) {
+      if (table.is_outside(static_cast<std::size_t>(i))) {
         std::fill_n(row, inner, extrapolation);
         continue;
       }
       std::fill_n(row, inner, Real{0});
       for (std::int64_t k = 0; k < table.taps; ++k) {
         const auto entry = static_cast<std::size_t>(i * table.taps + k);
-        const auto weight = static_cast<Real>(table.weights[entry]);
+        const auto weight = static_cast<Real>(weights[entry]);
         if (weight == Real{0}) continue;
-        const Real* source = plane + table.positions[entry] * inner;
+        const Real* source = plane + positions[entry] * inner;
         for (std::int64_t n = 0; n < inner; ++n) row[n] += weight * source[n];
       }
     }

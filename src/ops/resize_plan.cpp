@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "base/checked.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "ir/element.h"
 #include "ops/axes.h"
+#include "ops/movement.h"
 
 namespace sardonyx {
 
@@ -287,12 +287,6 @@ void fill_taps(const ResizeRules& rules, const ResizeAxis& axis, const Filter& f
   for (std::int64_t k = 0; k < filter.taps; ++k) weights[k] /= total;
 }
 
-bool is_table_affordable(std::size_t entries) {
-  constexpr std::size_t kSmall = std::size_t{1} << 20;
-  constexpr std::size_t kEntry_bytes = sizeof(std::int64_t) + sizeof(float);
-  return entries <= kSmall || entries <= available_memory_bytes() / 2 / kEntry_bytes;
-}
-
 }  // namespace
 
 Result<ResizeTaps> resize_taps(const ResizeRules& rules, const ResizeAxis& axis) {
@@ -303,28 +297,33 @@ Result<ResizeTaps> resize_taps(const ResizeRules& rules, const ResizeAxis& axis)
   }
   const bool is_nearest = rules.mode == Mode::Nearest;
   const Filter filter = is_nearest ? Filter{} : filter_of(rules, axis);
-  const auto entries_wanted = checked_multiply(axis.out, filter.taps);
-  if (!entries_wanted || !is_table_affordable(static_cast<std::size_t>(*entries_wanted))) {
+  const auto entries = checked_multiply(axis.out, filter.taps);
+  if (!entries) {
     return failure(Code::OutOfMemory, "an axis of {} positions with {} taps is too long", axis.out,
                    filter.taps);
   }
   table.taps = filter.taps;
-  const auto entries = static_cast<std::size_t>(*entries_wanted);
-  table.positions.resize(entries);
-  table.weights.assign(entries, 1.0F);
+  SDX_ASSIGN(table.positions_memory, Tensor::allocate(DType::Int64, {*entries}));
+  SDX_ASSIGN(table.weights_memory, Tensor::allocate(DType::Float32, {*entries}));
+  auto* const all_positions = table.positions_memory.mutable_values<std::int64_t>().data();
+  auto* const all_weights = table.weights_memory.mutable_values<float>().data();
+  std::fill_n(all_weights, *entries, 1.0F);
   const auto last = static_cast<float>(axis.in - 1);
   for (std::int64_t i = 0; i < axis.out; ++i) {
     const float x = source_coordinate(rules.coordinates, axis, i);
     if (rules.coordinates == Coordinates::CropAndResize && !(x >= 0.0F && x <= last)) {
-      table.is_outside.resize(static_cast<std::size_t>(axis.out), 0);
-      table.is_outside[static_cast<std::size_t>(i)] = 1;
+      if (table.outside_memory.data() == nullptr) {
+        SDX_ASSIGN(table.outside_memory, Tensor::allocate(DType::UInt8, {axis.out}));
+        fill_zero(table.outside_memory);
+      }
+      table.outside_memory.mutable_values<std::uint8_t>()[static_cast<std::size_t>(i)] = 1;
     }
-    std::int64_t* positions = table.positions.data() + i * filter.taps;
+    std::int64_t* positions = all_positions + i * filter.taps;
     if (is_nearest) {
       positions[0] = std::clamp<std::int64_t>(round_position(rules.rounding, x, axis.scale < 1.0F),
                                               0, axis.in - 1);
     } else {
-      fill_taps(rules, axis, filter, x, positions, table.weights.data() + i * filter.taps);
+      fill_taps(rules, axis, filter, x, positions, all_weights + i * filter.taps);
     }
   }
   return table;

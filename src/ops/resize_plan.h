@@ -72,10 +72,19 @@ Result<std::vector<ResizeAxis>> resize_axes(const Attributes& attributes, const 
 /// other. Positions are inside the axis. For Nearest there is one tap of weight 1.
 struct ResizeTaps {
   std::int64_t taps = 1;
-  std::vector<std::int64_t> positions;
-  std::vector<float> weights;
-  /// Where the extrapolation value stands instead; empty when nowhere.
-  std::vector<std::uint8_t> is_outside;
+  /// As long as the model says: in memory that may be refused.
+  Tensor positions_memory;
+  Tensor weights_memory;
+  Tensor outside_memory;
+
+  std::span<const std::int64_t> positions() const {
+    return positions_memory.values<std::int64_t>();
+  }
+  std::span<const float> weights() const { return weights_memory.values<float>(); }
+  /// Whether the extrapolation value stands at an output position instead.
+  bool is_outside(std::size_t i) const {
+    return outside_memory.data() != nullptr && outside_memory.values<std::uint8_t>()[i] != 0;
+  }
 };
 
 /// Numbers  float32 throughout, as the coordinates of other runtimes; weights sum to 1.
