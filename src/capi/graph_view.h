@@ -76,7 +76,7 @@ struct ModelFacts {
 /// The facts of a model, whose symbol table they refer to.
 std::shared_ptr<const ModelFacts> model_facts(const Model& model);
 
-/// One edge in a view.
+/// One edge in a view. What a subgraph uses of the graph around it has the name that it has there.
 struct ViewValue : OrtValueInfo {
   struct Use {
     const OrtNode* node;
@@ -84,7 +84,11 @@ struct ViewValue : OrtValueInfo {
     std::int64_t index;
   };
   ViewValue(const GraphView& view, ValueId value_id, const Value& own, const Value& origin)
-      : OrtValueInfo(true, own.name), graph(view), id(value_id), value(own), source(origin) {}
+      : OrtValueInfo(true, own.is_captured ? origin.name : own.name),
+        graph(view),
+        id(value_id),
+        value(own),
+        source(origin) {}
 
   const GraphView& graph;
   ValueId id;
