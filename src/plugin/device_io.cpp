@@ -121,6 +121,10 @@ Status copy_value(const Host& host, const VirtualDevices& devices, const OrtValu
   SDX_TRY(host.take(host.api->GetTensorData(&source, &from)));
   SDX_TRY(host.take(host.api->GetTensorMutableData(&target, &to)));
   if (size == 0) return {};
+  if (from == nullptr || to == nullptr) {
+    return failure(Code::OutOfMemory, "a copy of {} bytes from or to memory that was not had",
+                   size);
+  }
   std::memcpy(open_memory(devices, to), open_memory(devices, const_cast<void*>(from)), size);
   return {};
 }

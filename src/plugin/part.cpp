@@ -1,6 +1,7 @@
 #include "plugin/part.h"
 
 #include <cstring>
+#include <random>
 #include <unordered_map>
 
 #include "base/text.h"
@@ -53,8 +54,7 @@ bool is_plannable(const Type& type) {
 
 }  // namespace
 
-Part::Part(const PartContext& context)
-    : OrtNodeComputeInfo{}, context_(context), next_seed_(std::random_device{}()) {
+Part::Part(const PartContext& context) : OrtNodeComputeInfo{}, context_(context) {
   ort_version_supported = context.host.version;
   CreateState = create_state;
   Compute = compute;
@@ -125,6 +125,10 @@ Result<Datum> Part::make_output(OrtKernelContext& context, std::size_t i,
   SDX_ASSIGN(const TensorFacts facts, tensor_facts(host, *value));
   void* data = nullptr;
   SDX_TRY(host.take(host.api->GetTensorMutableData(value, &data)));
+  if (data == nullptr && shape.element_count().value_or(0) != 0) {
+    return failure(Code::OutOfMemory, "no memory for output '{}' of shape {}", output_names_[i],
+                   shape.to_string());
+  }
   if (context_.device != nullptr) data = open_memory(*context_.devices, data);
   return Datum(Tensor::view(facts.dtype, shape, data));
 }
@@ -157,7 +161,8 @@ Status Part::hand_out(OrtKernelContext& context, std::size_t i, const Datum& res
 }
 
 Status Part::run(OrtKernelContext& context) {
-  std::mt19937_64 random(next_seed_.fetch_add(1, std::memory_order_relaxed));
+  // One per thread: making one takes as long as a small model.
+  thread_local std::mt19937_64 random{std::random_device{}()};
   RunState state{*context_.pool, nullptr, nullptr, &random};
   std::vector<Datum> inputs;
   inputs.reserve(input_index_.size());

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -49,7 +47,6 @@ class Part : public OrtNodeComputeInfo {
   std::vector<std::size_t> input_index_;
   std::vector<std::size_t> output_index_;
   std::vector<std::string> output_names_;
-  std::atomic<std::uint64_t> next_seed_;
 };
 
 }  // namespace sardonyx::plugin

@@ -7,6 +7,7 @@ way or another; a crash at the end is a failure, too.
 import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -170,13 +171,13 @@ def test_shapes_that_depend_on_data_come_out(host, tmp_path):
     run_script(host, OWN, model, tmp_path, script)
 
 
-def branch(name, value):
+def branch(name, value, outer="x"):
     """A branch of an If that adds a constant of its own to a value from outside."""
     return helper.make_graph(
-        [helper.make_node("Add", ["x", f"c_{name}"], [f"y_{name}"])],
+        [helper.make_node("Add", [outer, f"c_{name}"], [f"y_{name}"])],
         name,
         [],
-        [helper.make_tensor_value_info(f"y_{name}", TensorProto.FLOAT, [2])],
+        [helper.make_tensor_value_info(f"y_{name}", TensorProto.FLOAT, None)],
         [numpy_helper.from_array(np.full(2, value, np.float32), f"c_{name}")],
     )
 
@@ -203,6 +204,36 @@ def test_control_flow_is_taken_with_what_is_inside(host, tmp_path):
     x = np.float32([1, 2])
     assert session.run(None, {"x": x, "x0": np.array(1, np.float32)})[0].tolist() == [11, 12]
     assert session.run(None, {"x": x, "x0": np.array(-1, np.float32)})[0].tolist() == [21, 22]
+    """
+    run_script(host, OWN, model, tmp_path, script)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_branch_uses_a_value_that_a_pass_renamed(host, tmp_path):
+    """Two inverse transposes go, so that the branch sees what was before them."""
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["sum"]),
+        helper.make_node("Transpose", ["sum"], ["turned"], perm=[1, 0]),
+        helper.make_node("Transpose", ["turned"], ["back"], perm=[1, 0]),
+        helper.make_node(
+            "If",
+            ["condition"],
+            ["y"],
+            then_branch=branch("a", 10, "back"),
+            else_branch=branch("b", 20, "back"),
+        ),
+    ]
+    model = save_model(
+        tmp_path / "m.onnx",
+        nodes,
+        [("x", TensorProto.FLOAT, [1, 2]), ("condition", TensorProto.BOOL, [])],
+        [("y", TensorProto.FLOAT, [1, 2])],
+        {},
+    )
+    script = """
+    ort.register_execution_provider_library(name, library)
+    feed = {"x": np.float32([[1, 2]]), "condition": np.array(True)}
+    assert open_session().run(None, feed)[0].tolist() == [[12, 14]]
     """
     run_script(host, OWN, model, tmp_path, script)
 
@@ -273,6 +304,75 @@ def test_virtual_devices_in_onnx_runtime(which, layers, tmp_path):
     environment = {"SARDONYX_VIRTUAL_DEVICES": DEVICES}
     run_script("onnxruntime", OWN, layers[0], tmp_path, script, environment)
     np.testing.assert_allclose(outputs_in(tmp_path)[0], layers[1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_part_on_a_device_and_a_part_elsewhere(tmp_path):
+    """Sequences cannot leave a part, so that what makes them runs in ordinary memory."""
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["sum"]),
+        helper.make_node("SequenceConstruct", ["sum", "x"], ["pair"]),
+        helper.make_node("SequenceAt", ["pair", "first"], ["again"]),
+        helper.make_node("Mul", ["again", "again"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+        [
+            helper.make_tensor_sequence_value_info("pair", TensorProto.FLOAT, None),
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, [3]),
+        ],
+        [numpy_helper.from_array(np.array(0), "first")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, tmp_path / "m.onnx")
+    script = """
+    ort.register_execution_provider_library(name, library)
+    session = open_session(choose=lambda d: d.device.type.name == "GPU")
+    for _ in range(2):
+        pair, y = session.run(None, {"x": np.float32([1, 2, 3])})
+        assert [item.tolist() for item in pair] == [[2, 4, 6], [1, 2, 3]], pair
+        assert y.tolist() == [4, 16, 36], y
+    """
+    environment = {"SARDONYX_VIRTUAL_DEVICES": DEVICES}
+    run_script("onnxruntime", OWN, tmp_path / "m.onnx", tmp_path, script, environment)
+
+
+ON_DEVICE = """
+ort.register_execution_provider_library(name, library)
+data = np.arange(6, dtype=np.float32)
+value = ort.OrtValue.ortvalue_from_numpy(data, "gpu", 1, 0x5D5D)
+other = ort.OrtValue.ortvalue_from_shape_and_type([6], np.float32, "npu", 0, 0x5D5D)
+ort.copy_tensors([value], [other])
+assert (value.numpy() == data).all() and (other.numpy() == data).all()
+try:
+    large = ort.OrtValue.ortvalue_from_shape_and_type([1 << 20], np.float32, "npu", 0, 0x5D5D)
+    ort.copy_tensors([ort.OrtValue.ortvalue_from_numpy(np.zeros(1 << 20, np.float32))], [large])
+except Exception as error:
+    print("refused", flush=True)
+"""
+
+
+def test_memory_of_a_virtual_device(layers, tmp_path):
+    """It is reached by copies, from device to device too, and it ends."""
+    environment = {"SARDONYX_VIRTUAL_DEVICES": DEVICES}
+    text = run_script("onnxruntime", OWN, layers[0], tmp_path, ON_DEVICE, environment)
+    assert text == "refused"
+
+
+def test_touching_memory_of_a_virtual_device_faults(layers, tmp_path):
+    """Without a copy, the process ends by a signal."""
+    script = ON_DEVICE + "import ctypes; ctypes.c_float.from_address(value.data_ptr()).value"
+    done = subprocess.run(
+        [sys.executable, "-c", OWN_PRELUDE + script]
+        + ["onnxruntime", str(OWN), str(layers[0]), str(tmp_path)],
+        env={**os.environ, "SARDONYX_VIRTUAL_DEVICES": DEVICES},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "refused"
+    assert done.returncode == -signal.SIGSEGV
 
 
 def test_wrong_virtual_devices_are_refused(layers, tmp_path):
