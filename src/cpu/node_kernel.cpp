@@ -43,7 +43,11 @@ NodeKernel::NodeKernel(const KernelRequest& request)
 /// What a model declares about a value need not be what it turns out to be.
 Status NodeKernel::check_inputs(std::span<const Type* const> types) const {
   for (std::size_t i = 0; i < types.size() && i < input_dtypes_.size(); ++i) {
-    if (types[i] == nullptr || input_dtypes_[i] == DType::Undefined) continue;
+    if (types[i] == nullptr) continue;
+    if (types[i]->is_tensor() && types[i]->dtype == DType::Undefined) {
+      return failure(Code::InvalidModel, "input {} is a tensor without element type", i);
+    }
+    if (input_dtypes_[i] == DType::Undefined) continue;
     if (types[i]->is_tensor() && types[i]->dtype == input_dtypes_[i]) continue;
     return failure(Code::InvalidModel, "input {} should be tensor({}), but is {}", i,
                    dtype_name(input_dtypes_[i]), types[i]->to_string());

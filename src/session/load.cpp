@@ -134,6 +134,17 @@ PassOptions pass_options(const Graph& graph, const SessionOptions& options) {
   return result;
 }
 
+/// Nothing could be fed to such an input.
+Status check_input_types(const Graph& graph) {
+  for (const ValueId id : graph.inputs()) {
+    const Value& input = graph.value(id);
+    if (!input.type.is_tensor() || input.type.dtype != DType::Undefined) continue;
+    return failure(Code::InvalidModel, "input '{}' is declared as a tensor without element type",
+                   input.name);
+  }
+  return {};
+}
+
 void warn_of_misspelled_keys(const SessionOptions& options) {
   for (const auto& [key, value] : options.entries) {
     const std::string guess = intended_session_key(key);
@@ -180,6 +191,7 @@ Status prepare_model(Model& model, const SessionOptions& options,
   warn_of_misspelled_keys(options);
   SDX_TRY(fix_dimensions(model, options, denotations));
   SDX_TRY(infer_types(model.graph));
+  SDX_TRY(check_input_types(model.graph));
   SDX_TRY(report_progress(options, LoadStage::Optimize));
   SDX_TRY(run_passes(PassStage::Common, model.graph, pass_options(model.graph, options)));
   if (!options.optimized_model_path.empty()) {

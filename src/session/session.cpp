@@ -116,7 +116,8 @@ bool is_of(const Type& type, const Datum& datum) {
     return !datum.has_value() || type.element == nullptr || is_of(*type.element, datum);
   }
   if (const Tensor* tensor = datum.tensor()) {
-    return type.is_tensor() && tensor->dtype() == type.dtype;
+    return type.is_tensor() && tensor->dtype() == type.dtype &&
+           tensor->dtype() != DType::Undefined;
   }
   if (const Sequence* sequence = datum.sequence()) {
     if (type.kind != Type::Kind::Sequence) return false;
@@ -156,7 +157,8 @@ Status Session::Impl::check_feed(const SessionValue& expected, const Datum& fed)
     return failure(Code::InvalidArgument, "input '{}' should be {}, but a {} was fed",
                    expected.name, expected.type.to_string(), fed.type().to_string());
   }
-  if (tensor == nullptr || tensor->dtype() != expected.type.dtype) {
+  if (tensor == nullptr || tensor->dtype() != expected.type.dtype ||
+      tensor->dtype() == DType::Undefined) {
     return failure(Code::InvalidArgument, "input '{}' should be {}, but {} was fed", expected.name,
                    expected.type.to_string(), fed.has_value() ? fed.type().to_string() : "nothing");
   }

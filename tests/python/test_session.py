@@ -72,6 +72,13 @@ def test_bytes_that_are_no_model_are_refused():
         sardonyx.InferenceSession(b"")
 
 
+def test_an_input_without_element_type_is_refused():
+    model = onnx.load_from_string(models.relu())
+    model.graph.input[0].type.tensor_type.elem_type = 0
+    with pytest.raises(errors.Error, match="'x' is declared as a tensor without element type"):
+        sardonyx.InferenceSession(model.SerializeToString())
+
+
 def test_an_invalid_graph_is_refused():
     model = models.model_of(
         [models.node("Relu", ["nowhere"], ["y"])],

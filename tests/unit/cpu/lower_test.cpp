@@ -99,6 +99,20 @@ TEST_CASE("a weight that is packed leaves its elements behind unless another nod
   }
 }
 
+TEST_CASE("a tensor without element type is refused when it arrives") {
+  SmallGraph small;
+  const ValueId x = small.graph.add_value("x");
+  small.graph.add_input(x);
+  small.output(small.node("Neg", {x}));
+  Runnable runnable(small);
+  Datum output;
+  const std::byte bytes[16] = {};
+  const Datum fed = Tensor::view(DType::Undefined, Shape{4}, static_cast<const void*>(bytes));
+  const Status status = runnable.run(std::span(&fed, 1), std::span(&output, 1));
+  REQUIRE(!status.ok());
+  CHECK(status.message() == "input 0 is a tensor without element type");
+}
+
 TEST_CASE("a value that is not of its declared type is refused when it arrives") {
   SmallGraph small;
   const ValueId s = small.graph.add_value("s", Type{Type::Kind::Sequence, {}, {}, nullptr});
