@@ -68,3 +68,17 @@ def test_the_library_has_its_name_and_exports_nothing_else(prefix):
         "OrtSessionOptionsAppendExecutionProvider_CPU",
         "SardonyxGetApi",
     }
+
+
+def test_the_example_plugin_builds_by_itself(prefix, tmp_path):
+    """Against the installed header; the library is linked against no runtime."""
+    source = HERE.parents[1] / "examples/plugin_ep"
+    run("cmake", "-S", source, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path)
+    needed = run("readelf", "-d", tmp_path / "libexample_plugin_ep.so")
+    assert "onnxruntime" not in needed
+
+
+def test_the_plugin_library_is_installed(prefix):
+    """Beside the other library."""
+    assert (prefix / "lib/libsardonyx_ep.so").is_file()
