@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "onnx/field_numbers.h"
 #include "onnx/graph_reader.h"
+#include "onnx/ort_format.h"
 #include "onnx/wire.h"
 
 namespace sardonyx {
@@ -55,11 +56,6 @@ ModelParts read_parts(std::string_view message, Model& model) {
 /// Tells files that people take for models from damaged ones.
 Status check_kind(std::string_view bytes) {
   if (bytes.empty()) return failure(Code::InvalidProtobuf, "the model is empty (0 bytes)");
-  if (bytes.size() >= 8 && bytes.substr(4, 4) == "ORTM") {
-    return failure(Code::Unsupported,
-                   "the model is in ONNX Runtime's .ort format, which is not read; load the .onnx "
-                   "file that it was made from");
-  }
   if (bytes.starts_with("version https://git-lfs")) {
     return failure(Code::InvalidProtobuf,
                    "the file is a Git LFS pointer, not the model; 'git lfs pull' fetches it");
@@ -125,6 +121,13 @@ Result<Model> read(Source source, const std::string& path, const ReadOptions& op
                    std::vector<DimDenotation>* denotations) {
   Model model;
   model.path = path;
+  if (onnx::is_ort_format(source.bytes)) {
+    SDX_ASSIGN(auto converted, onnx::onnx_of_ort_format(source.bytes));
+    auto owner = std::make_shared<const std::string>(std::move(converted));
+    source.bytes = *owner;
+    source.file.clear();
+    source.owner = std::move(owner);
+  }
   ExternalData external(path, options);
   source.external = &external;
   SDX_TRY(guarded([&] { return read_message(source, options, denotations, model); }));
@@ -138,12 +141,6 @@ Result<Model> read(Source source, const std::string& path, const ReadOptions& op
 Result<Model> read_model(const std::string& path, const ReadOptions& options,
                          std::vector<DimDenotation>* denotations) {
   const std::string place = fmt::format("reading '{}'", path);
-  if (path.ends_with(".ort")) {
-    return failure(Code::Unsupported,
-                   "'{}' is in ONNX Runtime's .ort format, which is not read; load the .onnx file "
-                   "that it was made from",
-                   path);
-  }
   SDX_ASSIGN(auto file, MappedFile::open(path));
   Source source;
   source.bytes = as_text(file->bytes());
