@@ -6,6 +6,8 @@
 #include <mutex>
 #include <string>
 
+#include "base/log_scope.h"
+
 namespace sardonyx {
 
 namespace {
@@ -14,6 +16,7 @@ std::atomic<Severity> g_level{Severity::Warning};
 
 constexpr int kNoLevel = -1;
 thread_local int t_level = kNoLevel;
+thread_local const LogSink* t_sink = nullptr;
 
 struct SinkHolder {
   std::mutex mutex;
@@ -54,7 +57,26 @@ ScopedLogLevel::ScopedLogLevel(Severity level) : former_(t_level) {
 
 ScopedLogLevel::~ScopedLogLevel() { t_level = former_; }
 
+ScopedLogSink::ScopedLogSink(const LogSink* sink) : former_(t_sink) {
+  if (sink != nullptr) t_sink = sink;
+}
+
+ScopedLogSink::~ScopedLogSink() { t_sink = former_; }
+
+std::shared_ptr<const LogSink> hold_log_sink(LogSink sink) {
+  const auto shared = std::make_shared<const LogSink>(std::move(sink));
+  {
+    const std::lock_guard lock(holder().mutex);
+    holder().sink = shared;
+  }
+  return {shared.get(), [shared](const LogSink*) {
+            const std::lock_guard lock(holder().mutex);
+            if (holder().sink == shared) holder().sink = nullptr;
+          }};
+}
+
 void write_log(Severity severity, std::string_view message) {
+  if (t_sink != nullptr) return (*t_sink)(severity, message);
   std::shared_ptr<const LogSink> sink;
   {
     const std::lock_guard lock(holder().mutex);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/log_scope.h"
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
@@ -48,13 +49,10 @@ Status create(OrtLoggingLevel level, const OrtThreadingOptions* threading, OrtEn
 Status create_with_logger(OrtLoggingFunction function, void* parameter, OrtLoggingLevel level,
                           const char* logid, const OrtThreadingOptions* threading, OrtEnv** out) {
   SDX_TRY(require(reinterpret_cast<const void*>(function), "logging_function"));
-  set_log_sink([function, parameter, id = std::string(logid != nullptr ? logid : "")](
-                   Severity severity, std::string_view message) {
-    const std::string text(message);
-    function(parameter, static_cast<OrtLoggingLevel>(severity), "sardonyx", id.c_str(), "",
-             text.c_str());
-  });
-  return create(level, threading, out);
+  auto sink = hold_log_sink(log_sink_of(function, parameter, logid != nullptr ? logid : ""));
+  SDX_TRY(create(level, threading, out));
+  (*out)->log_sink = std::move(sink);
+  return {};
 }
 
 Status create_with_options(const OrtEnvCreationOptions& options, OrtEnv** out) {

@@ -134,6 +134,8 @@ struct OrtEnv {
   std::map<std::string, std::string> entries = {};
   /// The plugin libraries of the process, from the first time that anybody asks for devices.
   mutable std::shared_ptr<void> plugins = nullptr;
+  /// The program's logging function, which hears all messages while the environment lives.
+  std::shared_ptr<const sardonyx::LogSink> log_sink = nullptr;
 };
 
 namespace sardonyx::capi {
@@ -159,6 +161,8 @@ struct OrtSessionOptions {
   sardonyx::capi::CustomThreads threads;
   ExecutionMode execution_mode = ORT_SEQUENTIAL;
   std::optional<sardonyx::Severity> log_level;
+  /// Hears the messages of the sessions that are made with these options.
+  std::shared_ptr<const sardonyx::LogSink> log_sink;
   bool mem_pattern = true;
   bool cpu_arena = true;
   bool deterministic = false;
@@ -187,6 +191,7 @@ struct OrtSession {
   std::shared_ptr<sardonyx::Environment> environment;
   std::unique_ptr<sardonyx::Session> session;
   std::optional<sardonyx::Severity> log_level;
+  std::shared_ptr<const sardonyx::LogSink> log_sink;
   /// As in OrtEnv.
   mutable std::shared_ptr<void> plugins;
 };
@@ -231,6 +236,9 @@ Result<Shape> to_shape(const int64_t* dims, size_t count);
 Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& shape);
 /// Copies all elements between tensors of one type and shape.
 void copy_elements(const Tensor& from, Tensor& to);
+
+/// A sink that calls the program's function, with `id` as the name of the logger.
+LogSink log_sink_of(OrtLoggingFunction function, void* parameter, std::string id);
 
 /// InvalidArgument that names the parameter when the pointer is null.
 Status require(const void* pointer, const char* parameter);

@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "capi/api_declarations.h"
+#include "capi/handles.h"
 #include "capi/kernel_info.h"
 #include "capi/status.h"
 
@@ -8,6 +9,14 @@ namespace sardonyx::capi {
 const OrtLogger& default_logger() {
   static const OrtLogger instance{"sardonyx"};
   return instance;
+}
+
+LogSink log_sink_of(OrtLoggingFunction function, void* parameter, std::string id) {
+  return [function, parameter, id = std::move(id)](Severity severity, std::string_view message) {
+    const std::string text(message);
+    function(parameter, static_cast<OrtLoggingLevel>(severity), "sardonyx", id.c_str(), "",
+             text.c_str());
+  };
 }
 
 OrtStatus* Logger_LogMessage(const OrtLogger* logger, OrtLoggingLevel log_severity_level,

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include "base/text.h"
 #include "capi/api_declarations.h"
@@ -19,6 +22,30 @@ void* allocate(OrtAllocator*, size_t size) {
 void release(OrtAllocator*, void* memory) { std::free(memory); }
 
 const OrtMemoryInfo* info(const OrtAllocator*) { return &cpu_memory_info(); }
+
+/// A memory that programs name, whether or not anything here can use it.
+struct MemoryKind {
+  std::string_view name;
+  OrtMemoryInfoDeviceType device;
+  uint32_t vendor_id;
+  OrtDeviceMemoryType memory;
+};
+
+constexpr MemoryKind kMemoryKinds[] = {
+    {"Cpu", OrtMemoryInfoDeviceType_CPU, 0, OrtDeviceMemoryType_DEFAULT},
+    {"Cuda", OrtMemoryInfoDeviceType_GPU, 0x10DE, OrtDeviceMemoryType_DEFAULT},
+    {"CudaPinned", OrtMemoryInfoDeviceType_GPU, 0x10DE, OrtDeviceMemoryType_HOST_ACCESSIBLE},
+    {"DML", OrtMemoryInfoDeviceType_GPU, 0x1414, OrtDeviceMemoryType_DEFAULT},
+    {"Hip", OrtMemoryInfoDeviceType_GPU, 0x1002, OrtDeviceMemoryType_DEFAULT},
+    {"HipPinned", OrtMemoryInfoDeviceType_GPU, 0x1002, OrtDeviceMemoryType_HOST_ACCESSIBLE},
+    {"OpenVINO_GPU", OrtMemoryInfoDeviceType_GPU, 0x8086, OrtDeviceMemoryType_DEFAULT},
+    {"OpenVINO_RT_NPU", OrtMemoryInfoDeviceType_NPU, 0x8086, OrtDeviceMemoryType_DEFAULT},
+    {"QnnHtpShared", OrtMemoryInfoDeviceType_CPU, 0x5143, OrtDeviceMemoryType_HOST_ACCESSIBLE},
+    {"WebGPU_Buffer", OrtMemoryInfoDeviceType_GPU, 0, OrtDeviceMemoryType_DEFAULT},
+    {"WebGPU_Buf", OrtMemoryInfoDeviceType_GPU, 0, OrtDeviceMemoryType_DEFAULT},
+    {"WebNN_Tensor", OrtMemoryInfoDeviceType_GPU, 0, OrtDeviceMemoryType_DEFAULT},
+    {"WebNN_Ten", OrtMemoryInfoDeviceType_GPU, 0, OrtDeviceMemoryType_DEFAULT},
+};
 
 }  // namespace
 
@@ -65,17 +92,15 @@ OrtStatus* CreateMemoryInfo(const char* name, OrtAllocatorType type, int id, Ort
     made->allocator_type = type;
     made->id = id;
     made->mem_type = mem_type;
-    const std::string_view given = name;
-    if (given == "Cuda" || given == "CUDA" || given == "DML" || given == "WebGPU_Buffer" ||
-        given == "HIP") {
-      made->device_type = OrtMemoryInfoDeviceType_GPU;
-    } else if (given == "QnnHtpShared" || given == "CANN" || given == "OpenVINO_RT_NPU") {
-      made->device_type = OrtMemoryInfoDeviceType_NPU;
-    } else if (given != "Cpu" && given != "CpuPinned" && given != "CUDA_CPU" &&
-               given != "CudaPinned") {
+    const auto* kind = std::find_if(std::begin(kMemoryKinds), std::end(kMemoryKinds),
+                                    [&](const MemoryKind& known) { return known.name == name; });
+    if (kind == std::end(kMemoryKinds)) {
       return failure(Code::InvalidArgument, "memory '{}' is not known: it should be Cpu, Cuda, ...",
                      name);
     }
+    made->device_type = kind->device;
+    made->vendor_id = kind->vendor_id;
+    made->device_memory = kind->memory;
     *out = made.release();
     return {};
   });

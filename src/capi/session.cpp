@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 
+#include "base/log_scope.h"
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/custom_operator.h"
@@ -12,15 +14,17 @@ namespace sardonyx::capi {
 
 namespace {
 
-/// The level that a session asked for, while its work is done.
-class SessionLogLevel {
+/// Whom a session tells what, while its work is done.
+class SessionLog {
  public:
-  explicit SessionLogLevel(const std::optional<Severity>& level) {
-    if (level) scoped_.emplace(*level);
+  SessionLog(const std::shared_ptr<const LogSink>& sink, const std::optional<Severity>& level)
+      : sink_(sink.get()) {
+    if (level) level_.emplace(*level);
   }
 
  private:
-  std::optional<ScopedLogLevel> scoped_;
+  ScopedLogSink sink_;
+  std::optional<ScopedLogLevel> level_;
 };
 
 Status value_at(const std::vector<SessionValue>& values, size_t index, const SessionValue** out) {
@@ -44,6 +48,16 @@ Status type_at(const std::vector<SessionValue>& values, size_t index, OrtTypeInf
   SDX_TRY(value_at(values, index, &value));
   *out = new_type_info(value->type, value->symbols);
   return {};
+}
+
+/// The status of a load, with a code of its own when the program cancelled it.
+OrtStatus* of_cancelled_load(const OrtSessionOptions* options, OrtStatus* status) {
+  const bool is_cancelled = status != nullptr && options != nullptr &&
+                            options->load_cancelled->load() && GetErrorCode(status) == ORT_FAIL;
+  if (!is_cancelled) return status;
+  OrtStatus* named = make_status(ORT_MODEL_LOAD_CANCELED, GetErrorMessage(status));
+  ReleaseStatus(status);
+  return named;
 }
 
 }  // namespace
@@ -72,8 +86,11 @@ Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSe
   auto made = std::make_unique<OrtSession>();
   made->environment = env->environment;
   made->plugins = env->plugins;
-  if (options != nullptr) made->log_level = options->log_level;
-  const SessionLogLevel scope(made->log_level);
+  if (options != nullptr) {
+    made->log_level = options->log_level;
+    made->log_sink = options->log_sink;
+  }
+  const SessionLog scope(made->log_sink, made->log_level);
   SessionOptions chosen = session_options(options);
   if (options != nullptr) {
     SDX_ASSIGN(chosen.thread_functions, options->threads.functions());
@@ -84,31 +101,36 @@ Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSe
     for (const auto& add : options->at_creation) SDX_TRY(add(*options, chosen));
   }
   SDX_ASSIGN(made->session, make(std::move(chosen)));
+  log(Severity::Info, "a session with {} inputs and {} outputs is ready",
+      made->session->inputs().size(), made->session->outputs().size());
   *out = made.release();
   return {};
 }
 
 OrtStatus* CreateSession(const OrtEnv* env, const ORTCHAR_T* model_path,
                          const OrtSessionOptions* options, OrtSession** out) noexcept {
-  return guarded("CreateSession", [&]() -> Status {
+  OrtStatus* status = guarded("CreateSession", [&]() -> Status {
     SDX_TRY(require(model_path, "model_path"));
     return create_session(env, options, out, [&](SessionOptions chosen) {
       return Session::load(env->environment, model_path, std::move(chosen));
     });
   });
+  return of_cancelled_load(options, status);
 }
 
 OrtStatus* CreateSessionFromArray(const OrtEnv* env, const void* model_data,
                                   size_t model_data_length, const OrtSessionOptions* options,
                                   OrtSession** out) noexcept {
-  return guarded("CreateSessionFromArray", [&]() -> Status {
+  OrtStatus* status = guarded("CreateSessionFromArray", [&]() -> Status {
     SDX_TRY(require(model_data, "model_data"));
+    if (model_data_length == 0) return failure(Code::InvalidArgument, "the model has no bytes");
     return create_session(env, options, out, [&](SessionOptions chosen) {
       const auto* bytes = static_cast<const std::byte*>(model_data);
       return Session::load_bytes(env->environment, {bytes, model_data_length},
                                  for_model_bytes(std::move(chosen)));
     });
   });
+  return of_cancelled_load(options, status);
 }
 
 OrtStatus* CreateSessionWithPrepackedWeightsContainer(const OrtEnv* env,
@@ -258,7 +280,9 @@ Status check_given(const Datum& given, const Datum& result, std::string_view nam
 Status run_session(OrtSession& session, const OrtRunOptions* options,
                    std::span<const std::string_view> input_names, std::span<const Datum> inputs,
                    std::span<const std::string_view> output_names, std::span<Datum> outputs) {
-  const SessionLogLevel scope(session.log_level);
+  const int own_level = options != nullptr ? std::min(options->log_severity_level, 4) : -1;
+  const SessionLog scope(session.log_sink,
+                         own_level >= 0 ? static_cast<Severity>(own_level) : session.log_level);
   RunOptions run_options;
   if (options != nullptr) {
     if (options->terminate.load()) {
@@ -278,6 +302,7 @@ OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
                const char* const* output_names, size_t output_count, OrtValue** outputs) noexcept {
   return guarded("Run", [&]() -> Status {
     SDX_TRY(require(session, "session"));
+    if (output_count == 0) return failure(Code::InvalidArgument, "no output is asked for");
     const size_t extra_count = parameter_count(run_options);
     SmallList<std::string_view> names(input_count + extra_count);
     SmallList<Datum> feeds(input_count + extra_count);

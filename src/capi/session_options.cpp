@@ -244,7 +244,13 @@ OrtStatus* GetSessionOptionsConfigEntries(const OrtSessionOptions* options,
 
 OrtStatus* AddInitializer(OrtSessionOptions* options, const char* name,
                           const OrtValue* val) noexcept {
-  return guarded("AddInitializer", [&] { return add_initializer(*options, name, val, false); });
+  return guarded("AddInitializer", [&]() -> Status {
+    SDX_TRY(require(name, "name"));
+    if (options->options.read.initializers.count(name) != 0) {
+      return failure(Code::InvalidArgument, "initializer '{}' was added before", name);
+    }
+    return add_initializer(*options, name, val, false);
+  });
 }
 
 OrtStatus* AddExternalInitializers(OrtSessionOptions* options, const char* const* initializer_names,
@@ -265,10 +271,16 @@ OrtStatus* AddExternalInitializersFromFilesInMemory(
     size_t external_initializer_file_count) noexcept {
   return guarded("AddExternalInitializersFromFilesInMemory", [&]() -> Status {
     for (size_t i = 0; i < external_initializer_file_count; ++i) {
-      const auto* bytes =
-          reinterpret_cast<const std::byte*>(external_initializer_file_buffer_array[i]);
+      SDX_TRY(require(external_initializer_file_names[i], "a file name"));
+      const size_t length = external_initializer_file_lengths[i];
+      // The caller keeps the bytes until the session is made, which uses them longer.
+      SDX_ASSIGN(Tensor copy, Tensor::allocate(DType::UInt8, {static_cast<Dim>(length)}));
+      if (length != 0) {
+        SDX_TRY(require(external_initializer_file_buffer_array[i], "the bytes of a file"));
+        std::memcpy(copy.mutable_data(), external_initializer_file_buffer_array[i], length);
+      }
       options->options.read.memory_files.push_back(
-          {external_initializer_file_names[i], {bytes, external_initializer_file_lengths[i]}, {}});
+          {external_initializer_file_names[i], {copy.data(), length}, copy.owner()});
     }
     return {};
   });
@@ -279,19 +291,14 @@ OrtStatus* SessionOptionsSetLoadCancellationFlag(OrtSessionOptions* options, boo
   return nullptr;
 }
 
-OrtStatus* SetUserLoggingFunction(OrtSessionOptions*, OrtLoggingFunction user_logging_function,
+OrtStatus* SetUserLoggingFunction(OrtSessionOptions* options,
+                                  OrtLoggingFunction user_logging_function,
                                   void* user_logging_param) noexcept {
   return guarded("SetUserLoggingFunction", [&]() -> Status {
-    if (user_logging_function == nullptr) {
-      set_log_sink({});
-      return {};
-    }
-    set_log_sink(
-        [user_logging_function, user_logging_param](Severity severity, std::string_view message) {
-          const std::string text(message);
-          user_logging_function(user_logging_param, static_cast<OrtLoggingLevel>(severity),
-                                "sardonyx", "", "", text.c_str());
-        });
+    options->log_sink.reset();
+    if (user_logging_function == nullptr) return {};
+    options->log_sink = std::make_shared<const LogSink>(
+        log_sink_of(user_logging_function, user_logging_param, options->options.log_id));
     return {};
   });
 }
@@ -306,7 +313,7 @@ OrtStatus* SessionOptionsAppendExecutionProvider(OrtSessionOptions* options,
       options->options.providers.emplace_back("CPUExecutionProvider");
       return {};
     }
-    return failure(Code::Unsupported,
+    return failure(Code::InvalidArgument,
                    "provider '{}' is not built in: the built-in one is CPUExecutionProvider",
                    provider_name);
   });

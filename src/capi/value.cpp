@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
 #include "capi/status.h"
+#include "ir/make_map.h"
 
 namespace sardonyx::capi {
 
@@ -321,7 +323,71 @@ OrtStatus* GetValueCount(const OrtValue* value, size_t* out) noexcept {
   });
 }
 
-OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator*, OrtValue** out) noexcept {
+namespace {
+
+/// The datum with a tensor, if it is one, in memory of its own.
+Result<Datum> copied(const Datum& datum, OrtAllocator* allocator) {
+  const Tensor* tensor = datum.tensor();
+  if (tensor == nullptr) return datum;
+  SDX_ASSIGN(Tensor copy, allocate_with(allocator, tensor->dtype(), tensor->shape()));
+  if (tensor->dtype() == DType::String) {
+    const auto texts = tensor->values<std::string>();
+    std::copy(texts.begin(), texts.end(), copy.mutable_values<std::string>().begin());
+  } else if (tensor->byte_size() != 0) {
+    std::memcpy(copy.mutable_data(), tensor->data(), tensor->byte_size());
+  }
+  return Datum(std::move(copy));
+}
+
+Result<Datum> map_of(std::span<const OrtValue* const> parts) {
+  const Tensor* keys = parts.size() == 2 ? parts[0]->datum.tensor() : nullptr;
+  const Tensor* values = parts.size() == 2 ? parts[1]->datum.tensor() : nullptr;
+  if (keys == nullptr || values == nullptr || keys->rank() > 1 || values->rank() > 1 ||
+      keys->element_count() != values->element_count()) {
+    return failure(Code::InvalidArgument,
+                   "a map is made of a tensor of keys and one of as many values, of rank 1");
+  }
+  if (keys->dtype() != DType::Int64 && keys->dtype() != DType::String) {
+    return failure(Code::InvalidArgument, "the keys of a map should be int64 or string, found {}",
+                   dtype_name(keys->dtype()));
+  }
+  constexpr DTypeSet kValues =
+      set_of(DType::Float32, DType::Float64, DType::Int64, DType::String);
+  if (!contains(kValues, values->dtype())) {
+    return failure(Code::InvalidArgument,
+                   "the values of a map should be float, double, int64 or string, found {}",
+                   dtype_name(values->dtype()));
+  }
+  SDX_ASSIGN(auto map, make_map(*keys, *values));
+  return Datum(std::move(map));
+}
+
+/// The tensors are shared with the values that the sequence is made of.
+Result<Datum> sequence_of(std::span<const OrtValue* const> values) {
+  auto sequence = std::make_shared<Sequence>();
+  for (const OrtValue* value : values) {
+    Type type = value->datum.type();
+    if (type.kind != Type::Kind::Tensor && type.kind != Type::Kind::Map) {
+      return failure(Code::InvalidArgument,
+                     "the items of a sequence should be tensors or maps, found {}",
+                     value->datum.has_value() ? type.to_string() : "an empty value");
+    }
+    type.shape.reset();
+    if (sequence->items.empty()) sequence->element = type;
+    if (type.to_string() != sequence->element.to_string()) {
+      return failure(Code::InvalidArgument,
+                     "the items of a sequence should be of one type, found {} and {}",
+                     sequence->element.to_string(), type.to_string());
+    }
+    sequence->items.push_back(value->datum);
+  }
+  return Datum(std::shared_ptr<const Sequence>(std::move(sequence)));
+}
+
+}  // namespace
+
+OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator* allocator,
+                    OrtValue** out) noexcept {
   return guarded("GetValue", [&]() -> Status {
     SDX_TRY(require(value, "value"));
     const auto i = static_cast<size_t>(index);
@@ -330,7 +396,8 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator*, OrtValue** 
         return failure(Code::InvalidArgument, "item {} is outside a sequence of {}", index,
                        sequence->items.size());
       }
-      *out = new OrtValue{sequence->items[i], value->memory};
+      SDX_ASSIGN(Datum item, copied(sequence->items[i], allocator));
+      *out = new OrtValue{std::move(item), value->memory};
       return {};
     }
     const Map* map = value->datum.map();
@@ -338,7 +405,8 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator*, OrtValue** 
       return failure(Code::InvalidArgument,
                      "a map has the keys as item 0 and the values as item 1, asked for {}", index);
     }
-    *out = new OrtValue{Datum(i == 0 ? map->keys : map->values), value->memory};
+    SDX_ASSIGN(Datum item, copied(i == 0 ? map->keys : map->values, allocator));
+    *out = new OrtValue{std::move(item), value->memory};
     return {};
   });
 }
@@ -346,31 +414,17 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator*, OrtValue** 
 OrtStatus* CreateValue(const OrtValue* const* in, size_t value_count, ONNXType value_type,
                        OrtValue** out) noexcept {
   return guarded("CreateValue", [&]() -> Status {
-    for (size_t i = 0; i < value_count; ++i) SDX_TRY(require(in[i], "in"));
+    const std::span<const OrtValue* const> values(in, value_count);
+    for (const OrtValue* value : values) SDX_TRY(require(value, "in"));
+    Datum made;
     if (value_type == ONNX_TYPE_MAP) {
-      const Tensor* keys = value_count == 2 ? in[0]->datum.tensor() : nullptr;
-      const Tensor* values = value_count == 2 ? in[1]->datum.tensor() : nullptr;
-      if (keys == nullptr || values == nullptr || keys->shape() != values->shape()) {
-        return failure(Code::InvalidArgument,
-                       "a map is made of a tensor of keys and one of as many values");
-      }
-      SDX_ASSIGN(Tensor own_keys, clone(*keys));
-      SDX_ASSIGN(Tensor own_values, clone(*values));
-      *out = new OrtValue{
-          Datum(std::make_shared<const Map>(Map{std::move(own_keys), std::move(own_values)})),
-          cpu_memory_info()};
-      return {};
-    }
-    if (value_type != ONNX_TYPE_SEQUENCE) {
+      SDX_ASSIGN(made, map_of(values));
+    } else if (value_type == ONNX_TYPE_SEQUENCE) {
+      SDX_ASSIGN(made, sequence_of(values));
+    } else {
       return failure(Code::InvalidArgument, "values can be made as sequences or as maps");
     }
-    auto sequence = std::make_shared<Sequence>();
-    for (size_t i = 0; i < value_count; ++i) sequence->items.push_back(in[i]->datum);
-    // A sequence without items gets the type of the input that it is fed to.
-    if (value_count != 0) sequence->element = sequence->items.front().type();
-    sequence->element.shape.reset();
-    *out = new OrtValue{Datum(std::shared_ptr<const Sequence>(std::move(sequence))),
-                        cpu_memory_info()};
+    *out = new OrtValue{std::move(made), cpu_memory_info()};
     return {};
   });
 }

@@ -3,6 +3,7 @@
 
 #include "base/mapped_file.h"
 #include "base/text.h"
+#include "ir/make_map.h"
 #include "onnx/field_numbers.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_reader.h"
@@ -139,14 +140,14 @@ Result<Datum> read_map(std::string_view message, const Source& source, int depth
     }
   }
   SDX_ASSIGN(const Datum items, read_sequence(values, {}, source, depth + 1));
-  auto map = std::make_shared<Map>();
-  SDX_ASSIGN(map->keys, make_keys(numbers, strings));
-  SDX_ASSIGN(map->values, join_values(*items.sequence()));
-  if (map->keys.dim(0) != map->values.dim(0)) {
-    return failure(Code::InvalidModel, "a map has {} keys and {} values", map->keys.dim(0),
-                   map->values.dim(0));
+  SDX_ASSIGN(const Tensor keys, make_keys(numbers, strings));
+  SDX_ASSIGN(const Tensor parts, join_values(*items.sequence()));
+  if (keys.dim(0) != parts.dim(0)) {
+    return failure(Code::InvalidModel, "a map has {} keys and {} values", keys.dim(0),
+                   parts.dim(0));
   }
-  return Datum(std::shared_ptr<const Map>(std::move(map)));
+  SDX_ASSIGN(auto map, make_map(keys, parts));
+  return Datum(std::move(map));
 }
 
 Result<Datum> read_nested(std::string_view message, const Type& type, const Source& source,

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "ir/element.h"
+#include "ir/make_map.h"
 #include "ops/eval_context.h"
 #include "ops/families.h"
 #include "ops/infer_context.h"
@@ -312,12 +313,11 @@ Status evaluate_zip_map(EvalContext& context) {
   const std::int64_t rows = x.rank() == 1 ? 1 : x.dim(0);
   auto sequence = std::make_shared<Sequence>();
   sequence->element = Type::map(labels.dtype(), Type::tensor(DType::Float32, Shape{}));
+  SDX_ASSIGN(Tensor values, Tensor::allocate(DType::Float32, {width}));
   for (std::int64_t row = 0; row < rows; ++row) {
-    auto map = std::make_shared<Map>();
-    map->keys = labels;
-    SDX_ASSIGN(map->values, Tensor::allocate(DType::Float32, {width}));
-    copy_elements(DType::Float32, map->values.mutable_data(), 0, x.data(), row * width, width);
-    sequence->items.emplace_back(std::shared_ptr<const Map>(std::move(map)));
+    copy_elements(DType::Float32, values.mutable_data(), 0, x.data(), row * width, width);
+    SDX_ASSIGN(auto map, make_map(labels, values));
+    sequence->items.emplace_back(std::move(map));
   }
   context.set_output(0, Datum(std::shared_ptr<const Sequence>(std::move(sequence))));
   return {};

@@ -42,11 +42,11 @@ Status unknown_operator(std::string_view domain, std::string_view name) {
     if (key.first == domain) known.emplace_back(key.second);
   }
   if (known.empty()) {
-    return failure(Code::Unsupported, "operator {} is of domain '{}', which is not known",
+    return failure(Code::InvalidModel, "operator {} is of domain '{}', which is not known",
                    qualified(domain, name), domain);
   }
   const std::string guess = nearest(name, known);
-  return failure(Code::Unsupported, "operator {} is not known{}", qualified(domain, name),
+  return failure(Code::InvalidModel, "operator {} is not known{}", qualified(domain, name),
                  guess.empty() ? "" : fmt::format(" (did you mean {}?)", guess));
 }
 

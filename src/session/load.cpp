@@ -170,6 +170,9 @@ int operator_since(const Node& node) {
 Status report_progress(const SessionOptions& options, LoadStage stage) {
   static constexpr const char* kNames[] = {"read", "check", "optimize", "compile", "ready"};
   const auto index = static_cast<int>(stage);
+  if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
+    return failure(Code::Cancelled, "loading was cancelled before '{}'", kNames[index]);
+  }
   const LoadProgress& progress = options.progress;
   if (progress.report == nullptr) return {};
   const double total = static_cast<double>(LoadStage::Ready);

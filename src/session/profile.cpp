@@ -51,6 +51,7 @@ void TraceProfiler::add(std::string_view category, std::string_view name,
       category, getpid(), thread, microseconds(end - start), microseconds(start - start_),
       escaped(name), arguments);
   const std::lock_guard lock(mutex_);
+  if (has_ended_) return;
   if (!events_.empty()) events_ += ",\n";
   events_ += event;
 }
@@ -67,18 +68,21 @@ void TraceProfiler::record_session(std::string_view event, Clock::time_point sta
   add("Session", event, "", start, end);
 }
 
-Result<std::string> TraceProfiler::write(const std::string& prefix) {
+Result<std::string> TraceProfiler::end(const std::string& prefix) {
+  const std::lock_guard lock(mutex_);
+  if (has_ended_) return std::string();
+  has_ended_ = true;
   std::time_t now = std::time(nullptr);
   std::tm local{};
   localtime_r(&now, &local);
   char date[32];
   std::strftime(date, sizeof(date), "%Y-%m-%d_%H-%M-%S", &local);
   const std::string path = fmt::format("{}_{}.json", prefix, date);
-  const std::lock_guard lock(mutex_);
   const std::string text = "[\n" + events_ + "\n]\n";
   SDX_ASSIGN(AtomicFile file, AtomicFile::create(path));
   SDX_TRY(file.append(std::as_bytes(std::span(text.data(), text.size()))));
   SDX_TRY(file.commit());
+  events_.clear();
   return path;
 }
 

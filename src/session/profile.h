@@ -20,8 +20,9 @@ class TraceProfiler final : public Profiler {
 
   /// Nanoseconds of the steady clock when it was made.
   std::uint64_t start_ns() const;
-  /// Writes all events to a new file named after `prefix` and the date; its path.
-  Result<std::string> write(const std::string& prefix);
+  /// Writes all events to a new file named after `prefix` and the date, and takes no more; its path,
+  /// or "" when it has ended before.
+  Result<std::string> end(const std::string& prefix);
 
  private:
   void add(std::string_view category, std::string_view name, std::string_view arguments,
@@ -30,6 +31,7 @@ class TraceProfiler final : public Profiler {
   Clock::time_point start_;
   std::mutex mutex_;
   std::string events_;
+  bool has_ended_ = false;
 };
 
 }  // namespace sardonyx

@@ -184,7 +184,12 @@ Status Session::Impl::check_feed(const SessionValue& expected, const Datum& fed)
 }
 
 Session::Session() : impl_(std::make_unique<Impl>()) {}
-Session::~Session() = default;
+
+Session::~Session() {
+  // A program that never ends profiling finds the trace all the same; there is no one to tell of an
+  // error.
+  if (impl_ != nullptr) (void)end_profiling();
+}
 
 namespace {
 
@@ -442,9 +447,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
 
 Result<std::string> Session::end_profiling() {
   if (impl_->profiler == nullptr) return std::string();
-  auto path = impl_->profiler->write(impl_->options.profile_prefix);
-  impl_->profiler.reset();
-  return path;
+  return impl_->profiler->end(impl_->options.profile_prefix);
 }
 
 std::uint64_t Session::profiling_start_ns() const {

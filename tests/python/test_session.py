@@ -257,6 +257,29 @@ def test_profiling_writes_a_trace(tmp_path):
     assert any("the_relu" in event["name"] for event in events)
 
 
+def test_a_session_that_goes_writes_its_trace(tmp_path):
+    options = sardonyx.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "trace")
+    session = sardonyx.InferenceSession(models.relu(), options)
+    session.run(None, {"x": X})
+    del session
+    (path,) = tmp_path.iterdir()
+    assert any("the_relu" in event["name"] for event in json.loads(path.read_text()))
+
+
+def test_profiling_ends_once(tmp_path):
+    options = sardonyx.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "trace")
+    session = sardonyx.InferenceSession(models.relu(), options)
+    assert session.end_profiling() != ""
+    session.run(None, {"x": X})
+    assert session.end_profiling() == ""
+    del session
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_the_log_can_go_to_a_function(session_of):
     seen = []
     sardonyx.set_default_logger_callback(lambda *arguments: seen.append(arguments))

@@ -130,12 +130,13 @@ static void check_weights(void) {
   OK(AddExternalInitializersFromFilesInMemory(options, names, buffers, sizes, 1));
   OK(CreateSessionFromArray(env, model, model_size, options, &session));
   free(model);
+  memset(data, 0, data_size);
+  free(data);
   OrtValue* out = run_mlp(session, 2, NULL);
   print_floats("external file in memory", out);
   api->ReleaseValue(out);
   api->ReleaseSession(session);
   api->ReleaseSessionOptions(options);
-  free(data);
 
   // Weights of an external model, one by one.
   options = options_of();
