@@ -68,7 +68,8 @@ Result<LoraParameters> read_lora(std::span<const std::byte> bytes,
     return failure(Code::InvalidArgument, "the adapter has format version {}, expected {}", version,
                    kFormatVersion);
   }
-  SDX_ASSIGN(const FlatReader::Vector tables, reader.vector(root, kParameters, sizeof(std::uint32_t)));
+  SDX_ASSIGN(const FlatReader::Vector tables,
+             reader.vector(root, kParameters, sizeof(std::uint32_t)));
   LoraParameters parameters;
   std::set<std::string> names;
   for (std::size_t i = 0; i < tables.count; ++i) {

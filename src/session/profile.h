@@ -20,8 +20,8 @@ class TraceProfiler final : public Profiler {
 
   /// Nanoseconds of the steady clock when it was made.
   std::uint64_t start_ns() const;
-  /// Writes all events to a new file named after `prefix` and the date, and takes no more; its path,
-  /// or "" when it has ended before.
+  /// Writes all events to a new file named after `prefix` and the date, and takes no more; its
+  /// path, or "" when it has ended before.
   Result<std::string> end(const std::string& prefix);
 
  private:
