@@ -7,7 +7,7 @@ import sys
 import zipfile
 from dataclasses import dataclass
 
-from work import HERE, REFERENCE, TRIES, Command
+from work import HERE, REFERENCE, TRIES, Command, NotRun
 
 GO_MODULE = "github.com/yalue/onnxruntime_go"
 NPM_HEADERS = "com.github.asus4.onnxruntime@0.4.9"
@@ -228,6 +228,12 @@ def sherpa_program(work):
     return start
 
 
+def csharp_program(work):
+    """There is none."""
+    work.tool("dotnet")
+    raise NotRun("no program for it has been written")
+
+
 CLIENTS = {
     "c": Client("C against the headers of the Go module (API 24)", c_program),
     "cpp": Client("C++ against onnxruntime_cxx_api.h of an npm package (API 29)", cpp_program),
@@ -239,4 +245,5 @@ CLIENTS = {
     "java": Client("com.microsoft.onnxruntime 1.29.0", java_program),
     "genai": Client("onnxruntime-genai 0.18.0", genai_program),
     "sherpa": Client("sherpa-onnx 2.0.1", sherpa_program),
+    "csharp": Client("Microsoft.ML.OnnxRuntime", csharp_program),
 }
