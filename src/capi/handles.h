@@ -177,6 +177,8 @@ struct OrtSessionOptions {
 };
 
 struct OrtRunOptions {
+  /// The program's stream for the devices of the run, or null.
+  OrtSyncStream* sync_stream = nullptr;
   std::atomic<bool> terminate{false};
   std::string tag;
   int log_severity_level = -1;
@@ -206,6 +208,8 @@ struct OrtIoBinding {
     /// Holds a tensor when the caller gave the memory.
     sardonyx::Datum datum;
     bool is_given = false;
+    /// Where the result is to lie when he did not; null: in the processor's memory.
+    const sardonyx::Place* place = nullptr;
   };
   OrtSession* session = nullptr;
   std::vector<std::pair<std::string, sardonyx::Datum>> inputs;

@@ -4,7 +4,9 @@
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
+#include "capi/places.h"
 #include "capi/status.h"
+#include "session/borders.h"
 
 namespace sardonyx::capi {
 
@@ -25,7 +27,7 @@ OrtIoBinding::Output& output_named(OrtIoBinding& binding, const char* name) {
   for (OrtIoBinding::Output& output : binding.outputs) {
     if (output.name == name) return output;
   }
-  binding.outputs.push_back({name, {}, false});
+  binding.outputs.push_back({name, {}, false, nullptr});
   return binding.outputs.back();
 }
 
@@ -78,13 +80,15 @@ OrtStatus* BindOutputToDevice(OrtIoBinding* binding_ptr, const char* name,
   return guarded("BindOutputToDevice", [&]() -> Status {
     SDX_TRY(require(mem_info_ptr, "mem_info_ptr"));
     SDX_TRY(check_name(binding_ptr->session->session->outputs(), name, "output"));
-    if (mem_info_ptr->device_type != OrtMemoryInfoDeviceType_CPU) {
+    const Place* place = place_of(*mem_info_ptr);
+    if (place != nullptr && !binding_ptr->session->session->reaches(*place)) {
       return failure(Code::InvalidArgument, "no provider of this session has '{}' memory",
                      mem_info_ptr->name);
     }
     OrtIoBinding::Output& output = output_named(*binding_ptr, name);
     output.datum = Datum();
     output.is_given = false;
+    output.place = place;
     return {};
   });
 }
@@ -112,7 +116,8 @@ OrtStatus* RunWithBinding(OrtSession* session, const OrtRunOptions* run_options,
     std::vector<Datum> outputs;
     for (const OrtIoBinding::Output& output : binding.outputs) {
       output_names.push_back(output.name);
-      outputs.push_back(output.is_given ? output.datum : Datum());
+      const Datum wanted = output.place != nullptr ? wanted_at(output.place) : Datum();
+      outputs.push_back(output.is_given ? output.datum : wanted);
     }
     SDX_TRY(run_session(*session, run_options, input_names, inputs, output_names, outputs));
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -166,7 +171,7 @@ OrtStatus* GetBoundOutputValues(const OrtIoBinding* binding_ptr, OrtAllocator* a
       return failure(Code::OutOfMemory, "no memory for {} values", *output_count);
     }
     for (size_t i = 0; i < *output_count; ++i) {
-      values[i] = new OrtValue{binding_ptr->outputs[i].datum, cpu_memory_info()};
+      values[i] = new_value(binding_ptr->outputs[i].datum);
     }
     *output = values;
     return {};

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/kernel_info.h"
+#include "capi/places.h"
 #include "capi/status.h"
 
 namespace sardonyx::capi {
@@ -21,7 +22,8 @@ Status require_cpu(const OrtMemoryInfo* info) {
                  "this kernel runs on the processor, which has no '{}' memory", info->name);
 }
 
-Status make_output(OrtKernelContext::Output& output, const int64_t* dims, size_t count) {
+Status make_output(OrtKernelContext& context, size_t index, const int64_t* dims, size_t count) {
+  OrtKernelContext::Output& output = context.outputs[index];
   SDX_ASSIGN(const Shape shape, to_shape(dims, count));
   if (output.dtype == DType::Undefined) {
     return failure(Code::InvalidArgument, "the element type of the output is not known");
@@ -30,8 +32,14 @@ Status make_output(OrtKernelContext::Output& output, const int64_t* dims, size_t
       made != nullptr && made->shape() == shape && made->dtype() == output.dtype) {
     return {};
   }
-  SDX_ASSIGN(Tensor tensor, Tensor::allocate(output.dtype, shape));
-  output.value = OrtValue{Datum(std::move(tensor)), cpu_memory_info()};
+  if (context.host != nullptr) {
+    SDX_ASSIGN(Tensor tensor, context.host->make_output(index, output.dtype, shape));
+    const OrtMemoryInfo& memory = memory_at(place_of(tensor));
+    output.value = OrtValue{Datum(std::move(tensor)), memory};
+  } else {
+    SDX_ASSIGN(Tensor tensor, Tensor::allocate(output.dtype, shape));
+    output.value = OrtValue{Datum(std::move(tensor)), cpu_memory_info()};
+  }
   output.is_made = true;
   return {};
 }
@@ -74,7 +82,7 @@ OrtStatus* KernelContext_GetOutput(OrtKernelContext* context, size_t index,
     OrtKernelContext::Output& output = context->outputs[index];
     *out = nullptr;
     if (!output.is_there) return {};
-    SDX_TRY(make_output(output, dim_values, dim_count));
+    SDX_TRY(make_output(*context, index, dim_values, dim_count));
     *out = &output.value;
     return {};
   });
@@ -96,7 +104,9 @@ OrtStatus* KernelContext_GetPreallocatedOutput(const OrtKernelContext* context, 
 OrtStatus* KernelContext_GetGPUComputeStream(const OrtKernelContext* context, void** out) noexcept {
   return guarded("KernelContext_GetGPUComputeStream", [&]() -> Status {
     SDX_TRY(require(context, "context"));
-    *out = nullptr;
+    SDX_TRY(require(out, "out"));
+    OrtSyncStream* stream = context->host != nullptr ? context->host->stream() : nullptr;
+    *out = stream != nullptr ? SyncStream_GetHandle(stream) : nullptr;
     return {};
   });
 }
@@ -106,7 +116,7 @@ OrtStatus* KernelContext_GetSyncStream(const OrtKernelContext* context,
   return guarded("KernelContext_GetSyncStream", [&]() -> Status {
     SDX_TRY(require(context, "context"));
     SDX_TRY(require(out, "out"));
-    *out = nullptr;
+    *out = context->host != nullptr ? context->host->stream() : nullptr;
     return {};
   });
 }
@@ -137,8 +147,14 @@ OrtStatus* KernelContext_GetAllocator(const OrtKernelContext* context,
                                       const OrtMemoryInfo* mem_info, OrtAllocator** out) noexcept {
   return guarded("KernelContext_GetAllocator", [&]() -> Status {
     SDX_TRY(require(context, "context"));
+    SDX_TRY(require(out, "out"));
+    if (context->host != nullptr) {
+      SDX_TRY(require(mem_info, "mem_info"));
+      SDX_ASSIGN(*out, context->host->allocator(*mem_info));
+      return {};
+    }
     SDX_TRY(require_cpu(mem_info));
-    *out = new OrtAllocator(*default_allocator());
+    *out = new_allocator(*default_allocator());
     return {};
   });
 }
@@ -148,6 +164,12 @@ OrtStatus* KernelContext_GetScratchBuffer(const OrtKernelContext* context,
                                           void** out) noexcept {
   return guarded("KernelContext_GetScratchBuffer", [&]() -> Status {
     SDX_TRY(require(context, "context"));
+    SDX_TRY(require(out, "out"));
+    if (context->host != nullptr) {
+      SDX_TRY(require(mem_info, "mem_info"));
+      SDX_ASSIGN(*out, context->host->scratch(*mem_info, count_or_bytes));
+      return {};
+    }
     SDX_TRY(require_cpu(mem_info));
     OrtAllocator* allocator = default_allocator();
     *out = allocator->Alloc(allocator, count_or_bytes);

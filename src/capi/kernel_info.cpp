@@ -5,7 +5,10 @@
 
 #include "base/text.h"
 #include "capi/api_declarations.h"
+#include "capi/node_schema.h"
+#include "capi/places.h"
 #include "capi/status.h"
+#include "session/load.h"
 
 namespace sardonyx::capi {
 
@@ -112,7 +115,13 @@ Status copy_texts(const std::vector<std::string>& texts, OrtAllocator* allocator
 
 }  // namespace
 
-Result<std::shared_ptr<const KernelNode>> describe_kernel_node(
+int since_version(const Node& node) { return operator_since(node); }
+
+std::string_view operand_type_name(const Node& node, bool is_output, std::size_t index) {
+  return sardonyx::operand_type_name(node, is_output, index);
+}
+
+Result<std::shared_ptr<KernelNode>> describe_kernel_node(
     const Graph& graph, const Node& node, int since_version,
     std::shared_ptr<const KernelSession> session) {
   auto made = std::make_shared<KernelNode>();
@@ -120,7 +129,7 @@ Result<std::shared_ptr<const KernelNode>> describe_kernel_node(
   made->domain = node.domain;
   made->op_type = node.op_type;
   made->since_version = since_version;
-  made->attributes = node.attributes;
+  made->attributes = full_attributes(node);
   made->session = std::move(session);
   for (const ValueId id : node.inputs) {
     SDX_ASSIGN(Operand described, describe_operand(graph, id));
@@ -130,7 +139,7 @@ Result<std::shared_ptr<const KernelNode>> describe_kernel_node(
     SDX_ASSIGN(Operand described, describe_operand(graph, id));
     made->outputs.push_back(std::move(described));
   }
-  return std::shared_ptr<const KernelNode>(std::move(made));
+  return made;
 }
 
 OrtStatus* CopyKernelInfo(const OrtKernelInfo* info, OrtKernelInfo** info_copy) noexcept {
@@ -315,12 +324,16 @@ OrtStatus* KernelInfo_GetConfigEntries(const OrtKernelInfo* info, OrtKeyValuePai
   });
 }
 
-OrtStatus* KernelInfoGetAllocator(const OrtKernelInfo* info, OrtMemType,
+OrtStatus* KernelInfoGetAllocator(const OrtKernelInfo* info, OrtMemType mem_type,
                                   OrtAllocator** out) noexcept {
   return guarded("KernelInfoGetAllocator", [&]() -> Status {
     SDX_TRY(require(info, "info"));
     SDX_TRY(require(out, "out"));
-    *out = new OrtAllocator(*default_allocator());
+    if (info->maker == nullptr) {
+      *out = new_allocator(*default_allocator());
+    } else {
+      SDX_ASSIGN(*out, info->maker->allocator(mem_type));
+    }
     return {};
   });
 }

@@ -49,14 +49,38 @@ struct KernelNode {
 };
 
 /// Errors   OutOfMemory for constants that have to be copied.
-Result<std::shared_ptr<const KernelNode>> describe_kernel_node(
+Result<std::shared_ptr<KernelNode>> describe_kernel_node(
     const Graph& graph, const Node& node, int since_version,
     std::shared_ptr<const KernelSession> session);
+
+/// What kernels of a plugin's provider reach while they are made, and as long as they live.
+class KernelMaker {
+ public:
+  virtual ~KernelMaker() = default;
+  virtual const OrtEp* ep() const = 0;
+  /// A new handle of the provider's allocator.
+  virtual Result<OrtAllocator*> allocator(OrtMemType mem_type) = 0;
+};
+
+/// What code of a plugin's provider reaches beside its operands while it runs.
+class KernelHost {
+ public:
+  virtual ~KernelHost() = default;
+  virtual Result<Tensor> make_output(std::size_t index, DType dtype, const Shape& shape) = 0;
+  /// A new handle of the provider's allocator for that memory.
+  virtual Result<OrtAllocator*> allocator(const OrtMemoryInfo& memory) = 0;
+  /// Memory until the call ends.
+  virtual Result<void*> scratch(const OrtMemoryInfo& memory, std::size_t bytes) = 0;
+  /// The stream of the run, or null.
+  virtual OrtSyncStream* stream() = 0;
+};
 
 }  // namespace sardonyx::capi
 
 struct OrtKernelInfo {
   std::shared_ptr<const sardonyx::capi::KernelNode> node;
+  /// Null for kernels of custom operators. Outlives all copies of the info.
+  sardonyx::capi::KernelMaker* maker = nullptr;
 };
 
 /// One run of a kernel.
@@ -72,4 +96,6 @@ struct OrtKernelContext {
   std::vector<OrtValue> inputs;
   std::vector<Output> outputs;
   sardonyx::RunState* state = nullptr;
+  /// Null for kernels of custom operators, which run on the processor.
+  sardonyx::capi::KernelHost* host = nullptr;
 };

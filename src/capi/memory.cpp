@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
+#include "capi/places.h"
 #include "capi/status.h"
 
 namespace sardonyx::capi {
@@ -47,7 +48,55 @@ constexpr MemoryKind kMemoryKinds[] = {
     {"WebNN_Ten", OrtMemoryInfoDeviceType_GPU, 0, OrtDeviceMemoryType_DEFAULT},
 };
 
+/// Hands every call on: allocators of plugins are objects that know their own address.
+struct HandedAllocator : OrtAllocator {
+  OrtAllocator* target = nullptr;
+  std::shared_ptr<const void> keep;
+};
+
+OrtAllocator* target_of(const OrtAllocator* self) {
+  return static_cast<const HandedAllocator*>(self)->target;
+}
+
+void* hand_alloc(OrtAllocator* self, size_t size) {
+  OrtAllocator* target = target_of(self);
+  return target->Alloc(target, size);
+}
+
+void* hand_reserve(OrtAllocator* self, size_t size) {
+  OrtAllocator* target = target_of(self);
+  const bool reserves = target->version >= 18 && target->Reserve != nullptr;
+  return reserves ? target->Reserve(target, size) : target->Alloc(target, size);
+}
+
+void hand_free(OrtAllocator* self, void* memory) {
+  OrtAllocator* target = target_of(self);
+  target->Free(target, memory);
+}
+
+const OrtMemoryInfo* hand_info(const OrtAllocator* self) {
+  const OrtAllocator* target = target_of(self);
+  return target->Info(target);
+}
+
+OrtStatus* hand_stats(const OrtAllocator* self, OrtKeyValuePairs** out) noexcept {
+  return AllocatorGetStats(target_of(self), out);
+}
+
 }  // namespace
+
+OrtAllocator* new_allocator(OrtAllocator& target, std::shared_ptr<const void> keep) {
+  auto made = std::make_unique<HandedAllocator>();
+  made->version = ORT_API_VERSION;
+  made->Alloc = hand_alloc;
+  made->Free = hand_free;
+  made->Info = hand_info;
+  made->Reserve = hand_reserve;
+  made->GetStats = hand_stats;
+  made->target = &target;
+  made->keep = std::move(keep);
+  return made.release();
+}
 
 const OrtMemoryInfo& cpu_memory_info() {
   static const OrtMemoryInfo instance;
@@ -220,21 +269,8 @@ OrtStatus* GetAllocatorWithDefaultOptions(OrtAllocator** out) noexcept {
   return nullptr;
 }
 
-OrtStatus* CreateAllocator(const OrtSession*, const OrtMemoryInfo* mem_info,
-                           OrtAllocator** out) noexcept {
-  return guarded("CreateAllocator", [&]() -> Status {
-    SDX_TRY(require(mem_info, "mem_info"));
-    if (mem_info->device_type != OrtMemoryInfoDeviceType_CPU) {
-      return failure(Code::InvalidArgument, "no provider of this session allocates '{}' memory",
-                     mem_info->name);
-    }
-    *out = new OrtAllocator(*default_allocator());
-    return {};
-  });
-}
-
 void ReleaseAllocator(OrtAllocator* object) noexcept {
-  if (object != default_allocator()) delete object;
+  if (object != default_allocator()) delete static_cast<HandedAllocator*>(object);
 }
 
 OrtStatus* CreateArenaCfg(size_t max_mem, int arena_extend_strategy, int initial_chunk_size_bytes,

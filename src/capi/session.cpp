@@ -7,6 +7,7 @@
 #include "capi/custom_operator.h"
 #include "capi/handles.h"
 #include "capi/lora.h"
+#include "capi/places.h"
 #include "capi/session_creation.h"
 #include "capi/status.h"
 
@@ -214,15 +215,21 @@ OrtStatus* SessionGetProfilingStartTimeNs(const OrtSession* session, uint64_t* o
   return nullptr;
 }
 
-OrtStatus* SessionGetMemoryInfoForInputs(const OrtSession*, const OrtMemoryInfo** infos,
+OrtStatus* SessionGetMemoryInfoForInputs(const OrtSession* session, const OrtMemoryInfo** infos,
                                          size_t input_count) noexcept {
-  for (size_t i = 0; i < input_count; ++i) infos[i] = &cpu_memory_info();
+  const Session& own = *session->session;
+  for (size_t i = 0; i < input_count; ++i) {
+    infos[i] = &memory_at(i < own.inputs().size() ? own.input_place(i) : nullptr);
+  }
   return nullptr;
 }
 
-OrtStatus* SessionGetMemoryInfoForOutputs(const OrtSession*, const OrtMemoryInfo** infos,
+OrtStatus* SessionGetMemoryInfoForOutputs(const OrtSession* session, const OrtMemoryInfo** infos,
                                           size_t output_count) noexcept {
-  for (size_t i = 0; i < output_count; ++i) infos[i] = &cpu_memory_info();
+  const Session& own = *session->session;
+  for (size_t i = 0; i < output_count; ++i) {
+    infos[i] = &memory_at(i < own.outputs().size() ? own.output_place(i) : nullptr);
+  }
   return nullptr;
 }
 
@@ -327,7 +334,7 @@ OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
         run_session(*session, run_options, names.all(), feeds.all(), wanted.all(), results.all()));
     for (size_t i = 0; i < output_count; ++i) {
       if (outputs[i] == nullptr) {
-        outputs[i] = new OrtValue{std::move(results.all()[i]), cpu_memory_info()};
+        outputs[i] = new_value(std::move(results.all()[i]));
         continue;
       }
       SDX_TRY(check_given(outputs[i]->datum, results.all()[i], output_names[i]));

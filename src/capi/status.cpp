@@ -19,7 +19,12 @@ OrtStatus* out_of_memory() noexcept {
   return &status;
 }
 
+/// A failure of a plugin that it gives no other code. Only the C interface tells it from other
+/// faults, so that the library's own codes do not list it.
+constexpr auto kProviderFailed = static_cast<Code>(0xff);
+
 OrtErrorCode ort_code(Code code) noexcept {
+  if (code == kProviderFailed) return ORT_EP_FAIL;
   switch (code) {
     case Code::InvalidArgument: return ORT_INVALID_ARGUMENT;
     case Code::InvalidModel: return ORT_INVALID_GRAPH;
@@ -42,6 +47,7 @@ Code code_of(OrtErrorCode code) noexcept {
     case ORT_NOT_IMPLEMENTED: return Code::Unsupported;
     case ORT_INVALID_GRAPH: return Code::InvalidModel;
     case ORT_RUNTIME_EXCEPTION: return Code::Runtime;
+    case ORT_EP_FAIL: return kProviderFailed;
     default: return Code::Internal;
   }
 }

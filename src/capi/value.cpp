@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
+#include "capi/places.h"
 #include "capi/status.h"
 #include "ir/make_map.h"
 
@@ -49,10 +50,10 @@ Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& 
     return failure(Code::OutOfMemory, "no memory for a tensor({}) of shape {}", dtype_name(dtype),
                    shape.to_string());
   }
-  std::shared_ptr<const void> owner(memory, [allocator](const void* pointer) {
-    allocator->Free(allocator, const_cast<void*>(pointer));
-  });
-  return Tensor::view(dtype, shape, memory, std::move(owner));
+  const OrtMemoryInfo* info = allocator->Info(allocator);
+  const Place* place = info != nullptr ? place_of(*info) : nullptr;
+  return tensor_at(place, dtype, shape, memory,
+                   [allocator](void* block) { allocator->Free(allocator, block); });
 }
 
 void copy_elements(const Tensor& from, Tensor& to) {
@@ -79,8 +80,8 @@ OrtStatus* CreateTensorAsOrtValue(OrtAllocator* allocator, const int64_t* shape,
 
 namespace {
 
-Result<Tensor> view_of(void* data, size_t data_bytes, const int64_t* shape, size_t shape_count,
-                       ONNXTensorElementDataType type) {
+Result<Tensor> view_of(const OrtMemoryInfo* info, void* data, size_t data_bytes,
+                       const int64_t* shape, size_t shape_count, ONNXTensorElementDataType type) {
   SDX_ASSIGN(const DType dtype, to_dtype(type));
   SDX_ASSIGN(const Shape dims, to_shape(shape, shape_count));
   if (dtype == DType::String) {
@@ -94,7 +95,7 @@ Result<Tensor> view_of(void* data, size_t data_bytes, const int64_t* shape, size
                    "a tensor({}) of shape {} needs {} bytes, but the buffer has {}",
                    dtype_name(dtype), dims.to_string(), needed.value_or(0), data_bytes);
   }
-  return Tensor::view(dtype, dims, data);
+  return tensor_at(info != nullptr ? place_of(*info) : nullptr, dtype, dims, data);
 }
 
 }  // namespace
@@ -104,7 +105,7 @@ OrtStatus* CreateTensorWithDataAsOrtValue(const OrtMemoryInfo* info, void* data,
                                           ONNXTensorElementDataType type, OrtValue** out) noexcept {
   return guarded("CreateTensorWithDataAsOrtValue", [&]() -> Status {
     SDX_TRY(require(out, "out"));
-    SDX_ASSIGN(Tensor tensor, view_of(data, data_bytes, shape, shape_count, type));
+    SDX_ASSIGN(Tensor tensor, view_of(info, data, data_bytes, shape, shape_count, type));
     *out = new OrtValue{Datum(std::move(tensor)), info != nullptr ? *info : cpu_memory_info()};
     return {};
   });
@@ -118,11 +119,10 @@ OrtStatus* CreateTensorWithDataAndDeleterAsOrtValue(OrtAllocator* deleter, void*
   return guarded("CreateTensorWithDataAndDeleterAsOrtValue", [&]() -> Status {
     SDX_TRY(require(deleter, "deleter"));
     SDX_TRY(require(out, "out"));
-    SDX_ASSIGN(Tensor tensor, view_of(data, data_bytes, shape, shape_count, type));
     const OrtMemoryInfo* info = deleter->Info(deleter);
-    std::shared_ptr<const void> owner(
-        data, [deleter](const void* memory) { deleter->Free(deleter, const_cast<void*>(memory)); });
-    Tensor owned = Tensor::view(tensor.dtype(), tensor.shape(), data, std::move(owner));
+    SDX_ASSIGN(Tensor tensor, view_of(info, data, data_bytes, shape, shape_count, type));
+    Tensor owned = tensor_at(place_of(tensor), tensor.dtype(), tensor.shape(), data,
+                             [deleter](void* memory) { deleter->Free(deleter, memory); });
     *out = new OrtValue{Datum(std::move(owned)), info != nullptr ? *info : cpu_memory_info()};
     return {};
   });
@@ -425,29 +425,6 @@ OrtStatus* CreateValue(const OrtValue* const* in, size_t value_count, ONNXType v
       return failure(Code::InvalidArgument, "values can be made as sequences or as maps");
     }
     *out = new OrtValue{std::move(made), cpu_memory_info()};
-    return {};
-  });
-}
-
-OrtStatus* CopyTensors(const OrtEnv*, const OrtValue* const* source_tensors,
-                       OrtValue* const* target_tensors, OrtSyncStream*,
-                       size_t tensor_count) noexcept {
-  return guarded("CopyTensors", [&]() -> Status {
-    for (size_t i = 0; i < tensor_count; ++i) {
-      SDX_ASSIGN(const Tensor* from, tensor_of(source_tensors[i]));
-      SDX_ASSIGN(Tensor * to, tensor_of(target_tensors[i]));
-      if (from->dtype() != to->dtype() || from->shape() != to->shape()) {
-        return failure(Code::InvalidArgument, "tensor {} should be {} of shape {}, found {} of {}",
-                       i, dtype_name(from->dtype()), from->shape().to_string(),
-                       dtype_name(to->dtype()), to->shape().to_string());
-      }
-      if (from->dtype() == DType::String) {
-        const auto texts = from->values<std::string>();
-        std::copy(texts.begin(), texts.end(), to->mutable_values<std::string>().begin());
-      } else if (from->byte_size() != 0) {
-        std::memmove(to->mutable_data(), from->data(), from->byte_size());
-      }
-    }
     return {};
   });
 }

@@ -4,8 +4,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "capi/api_declarations.h"
+#include "capi/places.h"
 #include "capi/status.h"
 #include "plugin_host/callbacks.h"
+#include "plugin_host/provider.h"
 #include "plugin_host/registry.h"
 
 namespace sardonyx::plugin_host {
@@ -60,6 +62,35 @@ Result<OrtAllocator*> Registry::create_allocator(const OrtEpDevice& device,
   return allocator;
 }
 
+Status Registry::copy(const OrtValue& from, OrtValue& to, OrtSyncStream* stream) const {
+  std::vector<std::shared_ptr<const Library>> libraries;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, library] : libraries_) libraries.push_back(library);
+  }
+  const auto* source_device = reinterpret_cast<const OrtMemoryDevice*>(&from.memory);
+  const auto* target_device = reinterpret_cast<const OrtMemoryDevice*>(&to.memory);
+  for (const auto& library : libraries) {
+    for (const OrtEpFactory* factory : library->factories()) {
+      OrtDataTransferImpl* transfer = library->transfer(*factory);
+      if (transfer == nullptr) continue;
+      bool can = false;
+      guarded_void(library->name(), "OrtDataTransferImpl::CanCopy",
+                   [&] { can = transfer->CanCopy(transfer, source_device, target_device); });
+      if (!can) continue;
+      const OrtValue* sources[] = {&from};
+      OrtValue* targets[] = {&to};
+      OrtSyncStream* streams[] = {stream};
+      return guarded_call(library->name(), "OrtDataTransferImpl::CopyTensors", [&] {
+        return transfer->CopyTensors(transfer, sources, targets,
+                                     stream != nullptr ? streams : nullptr, 1);
+      });
+    }
+  }
+  return failure(Code::InvalidArgument, "no plugin library copies from '{}' to '{}' memory",
+                 from.memory.name, to.memory.name);
+}
+
 void Registry::release_allocator(const OrtMemoryInfo& memory) {
   std::vector<std::unique_ptr<SharedAllocator>> released;
   const std::lock_guard lock(mutex_);
@@ -90,6 +121,29 @@ Result<const OrtMemoryInfo*> memory_of(const OrtEpDevice* device, OrtDeviceMemor
 }
 
 }  // namespace
+
+OrtStatus* CreateAllocator(const OrtSession* session, const OrtMemoryInfo* mem_info,
+                           OrtAllocator** out) noexcept {
+  return guarded("CreateAllocator", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    SDX_TRY(require(mem_info, "mem_info"));
+    SDX_TRY(require(out, "out"));
+    const Place* place = place_of(*mem_info);
+    if (place == nullptr) {
+      *out = new_allocator(*default_allocator());
+      return {};
+    }
+    for (const auto& provider : session->session->own_providers()) {
+      const auto* plugin = dynamic_cast<const plugin_host::PluginProvider*>(provider.get());
+      if (plugin == nullptr || !plugin->has_place(*place)) continue;
+      SDX_ASSIGN(const auto memory, plugin->memory(*place));
+      *out = new_allocator(memory->allocator(), memory);
+      return {};
+    }
+    return failure(Code::InvalidArgument, "no provider of this session allocates '{}' memory",
+                   mem_info->name);
+  });
+}
 
 OrtStatus* CreateSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
                                  OrtDeviceMemoryType mem_type, OrtAllocatorType allocator_type,

@@ -5,6 +5,7 @@
 #include "capi/graph_view.h"
 #include "capi/kernel_info.h"
 #include "plugin_host/callbacks.h"
+#include "plugin_host/plugin_call.h"
 
 namespace sardonyx::plugin_host {
 
@@ -55,7 +56,9 @@ Status CompiledPlugin::compile(const std::string& name, const Model& model) {
     for (const ValueId id : capi::part_of(graph_, part.nodes, true).inputs) {
       if (!graph_.value(id).constant) continue;
       part.inputs.push_back(id);
-      constants_.emplace_back(*graph_.value(id).constant);
+      SDX_ASSIGN(Tensor constant,
+                 provider_.constant_at(provider_.place(), *graph_.value(id).constant));
+      constants_.emplace_back(std::move(constant));
     }
   }
   const auto facts = capi::model_facts(model);
@@ -90,29 +93,25 @@ Status CompiledPlugin::prepare(const std::string& name, const Model& model) {
 }
 
 Status CompiledPlugin::run(std::span<const Datum> inputs, std::span<Datum> outputs, RunState& run) {
-  OrtKernelContext context;
-  context.state = &run;
-  context.inputs.reserve(inputs.size() + constants_.size());
-  for (const Datum& input : inputs) context.inputs.push_back({input, capi::cpu_memory_info()});
-  for (const Datum& constant : constants_) {
-    context.inputs.push_back({constant, capi::cpu_memory_info()});
-  }
+  PluginCall call(provider_, run);
+  call.reserve(inputs.size() + constants_.size(), outputs.size());
+  for (const Datum& input : inputs) call.add_input(input);
+  for (const Datum& constant : constants_) call.add_input(constant);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Type& type = graph_.value(graph_.outputs()[i]).type;
-    OrtKernelContext::Output output;
-    output.value = {outputs[i], capi::cpu_memory_info()};
-    output.is_there = true;
+    PluginCall::Output output;
+    output.place = provider_.place();
     output.dtype = type.is_tensor() ? type.dtype : DType::Undefined;
-    context.outputs.push_back(std::move(output));
+    call.add_output(output, outputs[i]);
   }
-  SDX_TRY(
-      guarded_call(library_, "Compute", [&] { return info_->Compute(info_, state_, &context); }));
+  SDX_TRY(guarded_call(library_, "Compute",
+                       [&] { return info_->Compute(info_, state_, &call.context()); }));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!context.outputs[i].value.datum.has_value()) {
+    if (!call.result(i).has_value()) {
       return failure(Code::Runtime, "plugin library '{}': Compute did not make output '{}'",
                      library_, graph_.value(graph_.outputs()[i]).name);
     }
-    outputs[i] = std::move(context.outputs[i].value.datum);
+    outputs[i] = std::move(call.result(i));
   }
   return {};
 }

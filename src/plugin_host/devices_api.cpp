@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "capi/api_declarations.h"
+#include "capi/places.h"
 #include "capi/status.h"
 #include "plugin_host/callbacks.h"
 #include "plugin_host/registry.h"
@@ -188,23 +189,50 @@ OrtStatus* GetModelCompatibilityForEpDevices(const OrtEpDevice* const* ep_device
   });
 }
 
+namespace {
+
+/// The device of each value's memory; the built-in one's for the processor's.
+template <typename PlaceAt>
+Status put_devices(const OrtSession& session, const OrtEpDevice** out, size_t count,
+                   PlaceAt place_at) {
+  SDX_ASSIGN(const auto registry, Registry::of(session));
+  const auto& devices = registry->ep_devices();
+  for (size_t i = 0; i < count; ++i) {
+    const Place* place = place_at(i);
+    const auto found = std::find_if(devices.begin(), devices.end(), [&](const auto* device) {
+      return place != nullptr && device->memory && place_of(*device->memory) == place;
+    });
+    out[i] = found == devices.end() ? devices.front() : *found;
+  }
+  return {};
+}
+
+}  // namespace
+
 OrtStatus* SessionGetEpDeviceForInputs(const OrtSession* session,
                                        const OrtEpDevice** inputs_ep_devices,
                                        size_t input_count) noexcept {
   return guarded("SessionGetEpDeviceForInputs", [&]() -> Status {
     SDX_TRY(require(session, "session"));
     SDX_TRY(require(inputs_ep_devices, "inputs_ep_devices"));
-    SDX_ASSIGN(const auto registry, Registry::of(*session));
-    const OrtEpDevice* device = registry->ep_devices().front();
-    for (size_t i = 0; i < input_count; ++i) inputs_ep_devices[i] = device;
-    return {};
+    const Session& own = *session->session;
+    return put_devices(*session, inputs_ep_devices, input_count, [&](size_t i) {
+      return i < own.inputs().size() ? own.input_place(i) : nullptr;
+    });
   });
 }
 
 OrtStatus* SessionGetEpDeviceForOutputs(const OrtSession* session,
                                         const OrtEpDevice** outputs_ep_devices,
                                         size_t output_count) noexcept {
-  return SessionGetEpDeviceForInputs(session, outputs_ep_devices, output_count);
+  return guarded("SessionGetEpDeviceForOutputs", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    SDX_TRY(require(outputs_ep_devices, "outputs_ep_devices"));
+    const Session& own = *session->session;
+    return put_devices(*session, outputs_ep_devices, output_count, [&](size_t i) {
+      return i < own.outputs().size() ? own.output_place(i) : nullptr;
+    });
+  });
 }
 
 }  // namespace sardonyx::capi

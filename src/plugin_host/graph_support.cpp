@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/status.h"
+#include "plugin_host/kernel_registry.h"
 
 namespace sardonyx::capi::ep_api {
 
@@ -50,6 +51,23 @@ OrtStatus* EpGraphSupportInfo_AddSingleNode(OrtEpGraphSupportInfo* graph_support
                                             const OrtNode* node) noexcept {
   return guarded("EpGraphSupportInfo_AddSingleNode",
                  [&] { return add_group(graph_support_info, &node, 1, false, false); });
+}
+
+OrtStatus* EpGraphSupportInfo_LookUpKernel(OrtEpGraphSupportInfo* graph_support_info,
+                                           const OrtNode* node,
+                                           const OrtKernelDef** out_kernel_def) noexcept {
+  return guarded("EpGraphSupportInfo_LookUpKernel", [&]() -> Status {
+    SDX_TRY(require(graph_support_info, "graph_support_info"));
+    SDX_TRY(require(out_kernel_def, "out_kernel_def"));
+    *out_kernel_def = nullptr;
+    SDX_ASSIGN(const ViewNode* view, view_of(node));
+    // Subgraphs are run by the built-in provider.
+    if (graph_support_info->registry == nullptr || !view->subgraphs.empty()) return {};
+    // A node of a subgraph has its types there.
+    const auto* entry = graph_support_info->registry->find(view->graph.graph(), view->node);
+    if (entry != nullptr) *out_kernel_def = &entry->def;
+    return {};
+  });
 }
 
 }  // namespace sardonyx::capi::ep_api

@@ -1,21 +1,59 @@
 #include "plugin_host/kernel_registry.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
+#include "capi/node_schema.h"
 #include "capi/status.h"
 
-const OrtKernelRegistry::Entry* OrtKernelRegistry::find(const std::string& domain,
-                                                        const std::string& op_type,
-                                                        int since) const {
+namespace {
+
+using sardonyx::Graph;
+using sardonyx::kNoValue;
+using sardonyx::Node;
+using sardonyx::Type;
+using sardonyx::ValueId;
+
+/// A kernel without end is for the version that it names alone.
+bool holds_for(const OrtKernelDef& def, int since) {
+  if (def.since_start == since) return true;
+  return def.since_end != std::numeric_limits<int>::max() && def.since_start < since &&
+         since <= def.since_end;
+}
+
+bool allows(const std::vector<ONNXTensorElementDataType>& allowed, const Type& type) {
+  if (!type.is_tensor()) return false;
+  const auto element = sardonyx::capi::to_ort(type.dtype);
+  return std::find(allowed.begin(), allowed.end(), element) != allowed.end();
+}
+
+bool types_fit(const OrtKernelDef& def, const Graph& graph, const Node& node, bool is_output) {
+  const auto& operands = is_output ? node.outputs : node.inputs;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i] == kNoValue) continue;
+    const auto name = sardonyx::capi::operand_type_name(node, is_output, i);
+    const auto found = def.types.find(std::string(name));
+    if (found == def.types.end()) continue;
+    if (!allows(found->second, graph.value(operands[i]).type)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const OrtKernelRegistry::Entry* OrtKernelRegistry::find(const Graph& graph,
+                                                        const Node& node) const {
+  const int since = sardonyx::capi::since_version(node);
   for (const auto& entry : entries) {
     const OrtKernelDef& def = entry->def;
-    if (def.op_type == op_type && def.domain == domain && def.since_start <= since &&
-        since <= def.since_end) {
-      return entry.get();
-    }
+    const bool fits = def.op_type == node.op_type && def.domain == node.domain &&
+                      holds_for(def, since) && types_fit(def, graph, node, false) &&
+                      types_fit(def, graph, node, true);
+    if (fits) return entry.get();
   }
   return nullptr;
 }
@@ -82,6 +120,10 @@ OrtStatus* CreateKernelRegistry(OrtKernelRegistry** kernel_registry) noexcept {
     *kernel_registry = new OrtKernelRegistry;
     return {};
   });
+}
+
+void ReleaseKernelImpl(OrtKernelImpl* object) noexcept {
+  if (object != nullptr && object->Release != nullptr) object->Release(object);
 }
 
 void ReleaseKernelRegistry(OrtKernelRegistry* object) noexcept { delete object; }

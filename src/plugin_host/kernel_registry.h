@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/graph.h"
 #include "sardonyx/c_api.h"
 
 struct OrtDataType {
@@ -42,6 +43,7 @@ struct OrtKernelRegistry {
   };
   std::vector<std::unique_ptr<const Entry>> entries;
 
-  /// The first kernel for the operator whose versions include `since`, or null.
-  const Entry* find(const std::string& domain, const std::string& op_type, int since) const;
+  /// The first kernel for the node: for its operator, for the version in which that began to mean
+  /// what it means here, and for its element types; or null.
+  const Entry* find(const sardonyx::Graph& graph, const sardonyx::Node& node) const;
 };

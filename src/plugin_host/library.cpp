@@ -37,6 +37,7 @@ Result<std::shared_ptr<Library>> Library::load(const std::string& registration,
   std::shared_ptr<Library> library(new Library(registration, path));
   SDX_TRY(library->open());
   SDX_TRY(library->create_factories());
+  SDX_TRY(library->create_transfers());
   return library;
 }
 
@@ -92,7 +93,47 @@ Status Library::create_factories() {
   return {};
 }
 
+Status Library::create_transfers() {
+  for (OrtEpFactory* factory : factories_) {
+    const auto create = callback(*factory, &OrtEpFactory::CreateDataTransfer, 23);
+    if (create == nullptr) continue;
+    OrtDataTransferImpl* made = nullptr;
+    SDX_TRY(guarded_call(name_, "CreateDataTransfer", [&] { return create(factory, &made); }));
+    if (made == nullptr) continue;
+    const bool is_complete =
+        made->Release != nullptr && made->CanCopy != nullptr && made->CopyTensors != nullptr;
+    SDX_TRY(require_callback(name_, "OrtDataTransferImpl::Release, CanCopy or CopyTensors",
+                             is_complete));
+    transfers_.emplace(factory, made);
+  }
+  return {};
+}
+
+OrtDataTransferImpl* Library::transfer(const OrtEpFactory& factory) const {
+  const auto found = transfers_.find(&factory);
+  return found == transfers_.end() ? nullptr : found->second;
+}
+
+Result<Tensor> Library::shared_constant(const void* place, const Hash128& content,
+                                        const Tensor& like,
+                                        const std::function<Result<Tensor>()>& make) const {
+  const std::lock_guard lock(constants_mutex_);
+  SharedConstant& shared = constants_[{place, content}];
+  if (auto owner = shared.owner.lock()) {
+    return Tensor::view(like.dtype(), like.shape(), shared.data, std::move(owner));
+  }
+  auto made = make();
+  if (!made.ok()) return made;
+  shared = {made->mutable_data(), made->owner()};
+  std::erase_if(constants_, [](const auto& entry) { return entry.second.owner.expired(); });
+  return made;
+}
+
 Library::~Library() {
+  for (const auto& entry : transfers_) {
+    OrtDataTransferImpl* transfer = entry.second;
+    guarded_void(name_, "OrtDataTransferImpl::Release", [&] { transfer->Release(transfer); });
+  }
   for (OrtEpFactory* factory : factories_) {
     const Status status =
         guarded_call(name_, "ReleaseEpFactory", [&] { return release_(factory); });

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/status.h"
+#include "ir/tensor.h"
 #include "sardonyx/c_api.h"
 
 namespace sardonyx::plugin_host {
@@ -32,17 +37,33 @@ class Library {
   Result<std::string> factory_vendor(const OrtEpFactory& factory) const;
   /// "" for a factory without version.
   Result<std::string> factory_version(const OrtEpFactory& factory) const;
+  /// What copies tensors between the factory's devices and the processor; null when it has nothing.
+  OrtDataTransferImpl* transfer(const OrtEpFactory& factory) const;
+
+  /// A tensor that lives on a device of the library already, or what `make` makes. Sessions share
+  /// constants in this way, by content and place.
+  Result<Tensor> shared_constant(const void* place, const Hash128& content, const Tensor& like,
+                                 const std::function<Result<Tensor>()>& make) const;
 
  private:
   Library(std::string name, std::string path) : name_(std::move(name)), path_(std::move(path)) {}
   Status open();
   Status create_factories();
+  Status create_transfers();
+
+  struct SharedConstant {
+    void* data;
+    std::weak_ptr<const void> owner;
+  };
 
   std::string name_;
   std::string path_;
   void* handle_ = nullptr;
   ReleaseEpApiFactoryFn release_ = nullptr;
   std::vector<OrtEpFactory*> factories_;
+  std::map<const OrtEpFactory*, OrtDataTransferImpl*> transfers_;
+  mutable std::mutex constants_mutex_;
+  mutable std::map<std::pair<const void*, Hash128>, SharedConstant> constants_;
 };
 
 /// A relative path means the folder of this library, and only that.

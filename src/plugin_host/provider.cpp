@@ -6,9 +6,11 @@
 #include "base/text.h"
 #include "capi/graph_view.h"
 #include "capi/kernel_info.h"
+#include "capi/places.h"
 #include "plugin_host/callbacks.h"
 #include "plugin_host/compiled.h"
 #include "plugin_host/graph_support.h"
+#include "plugin_host/kernel_part.h"
 
 namespace sardonyx::plugin_host {
 
@@ -43,6 +45,17 @@ constexpr std::array kLayoutOps = {"Conv",
                                    "FusedConv",
                                    "NhwcConv",
                                    "QLinearAveragePool"};
+
+constexpr std::string_view kChannelsLast = "com.ms.internal.nhwc";
+
+/// A memory device is the memory info that it was asked of.
+const OrtMemoryInfo& memory_of(const OrtMemoryDevice& device) {
+  return reinterpret_cast<const OrtMemoryInfo&>(device);
+}
+
+const OrtMemoryDevice* device_at(const Place* place) {
+  return reinterpret_cast<const OrtMemoryDevice*>(&capi::memory_at(place));
+}
 
 bool has_layout(const Node& node) {
   return std::find(kLayoutOps.begin(), kLayoutOps.end(), node.op_type) != kLayoutOps.end();
@@ -93,8 +106,8 @@ Result<std::shared_ptr<const Provider>> PluginProvider::create(
                    "made",
                    first.ep_name);
   }
-  std::shared_ptr<PluginProvider> provider(new PluginProvider(std::move(library)));
-  provider->factory_ = first.factory;
+  auto handle = std::make_shared<EpHandle>(std::move(library), *first.factory);
+  std::shared_ptr<PluginProvider> provider(new PluginProvider(std::move(handle)));
   provider->options_ = std::make_unique<OrtSessionOptions>(options);
   provider->options_->at_creation.clear();
   SDX_TRY(provider->start(devices));
@@ -108,28 +121,51 @@ Status PluginProvider::start(const std::vector<const OrtEpDevice*>& devices) {
     hardware.push_back(device->plugin_device);
     metadata.push_back(&device->metadata);
   }
+  OrtEpFactory& factory = handle_->factory;
   SDX_TRY(guarded_call(library(), "CreateEp", [&] {
-    return factory_->CreateEp(factory_, hardware.data(), metadata.data(), hardware.size(),
-                              options_.get(), &capi::default_logger(), &ep_);
+    return factory.CreateEp(&factory, hardware.data(), metadata.data(), hardware.size(),
+                            options_.get(), &capi::default_logger(), &handle_->ep);
   }));
-  if (ep_ == nullptr) {
+  if (handle_->ep == nullptr) {
     return failure(Code::Internal, "plugin library '{}': CreateEp returned a null pointer",
                    library());
   }
-  SDX_TRY(require_callback(library(), "OrtEp::GetName", ep_->GetName != nullptr));
-  SDX_ASSIGN(name_, read_text(library(), "GetName", [&] { return ep_->GetName(ep_); }));
+  SDX_TRY(require_callback(library(), "OrtEp::GetName", ep().GetName != nullptr));
+  SDX_ASSIGN(name_, read_text(library(), "GetName", [&] { return ep().GetName(&ep()); }));
   SDX_TRY(require_callback(library(), "OrtEp::GetCapability",
-                           callback(*ep_, &OrtEp::GetCapability, 23) != nullptr));
-  if (const auto ask = callback(*ep_, &OrtEp::IsConcurrentRunSupported, 24)) {
+                           callback(ep(), &OrtEp::GetCapability, 23) != nullptr));
+  if (const auto ask = callback(ep(), &OrtEp::IsConcurrentRunSupported, 24)) {
     SDX_TRY(guarded_call(library(), "IsConcurrentRunSupported",
-                         [&] { return ask(ep_, &is_concurrent_); }));
+                         [&] { return ask(&ep(), &is_concurrent_); }));
   }
-  return {};
+  if (const auto get = callback(ep(), &OrtEp::GetKernelRegistry, 24)) {
+    SDX_TRY(guarded_call(library(), "GetKernelRegistry", [&] { return get(&ep(), &kernels_); }));
+  }
+  if (const auto get = callback(ep(), &OrtEp::GetPreferredDataLayout, 23)) {
+    OrtEpDataLayout layout = OrtEpDataLayout_Default;
+    SDX_TRY(guarded_call(library(), "GetPreferredDataLayout", [&] { return get(&ep(), &layout); }));
+    wants_channels_last_ = layout == OrtEpDataLayout_NHWC;
+  }
+  return find_memories(devices);
 }
 
-PluginProvider::~PluginProvider() {
-  if (ep_ == nullptr) return;
-  guarded_void(library(), "ReleaseEp", [&] { factory_->ReleaseEp(factory_, ep_); });
+Status PluginProvider::find_memories(const std::vector<const OrtEpDevice*>& devices) {
+  for (const OrtEpDevice* device : devices) {
+    if (device->memory) infos_.push_back(*device->memory);
+    if (device->read_only_memory && !constant_info_) constant_info_ = device->read_only_memory;
+  }
+  if (!infos_.empty()) place_ = capi::place_of(infos_.front());
+  if (const auto get = callback(ep(), &OrtEp::GetDefaultMemoryDevice, 27)) {
+    const OrtMemoryDevice* device = nullptr;
+    SDX_TRY(guarded_call(library(), "GetDefaultMemoryDevice", [&] { return get(&ep(), &device); }));
+    if (device != nullptr) place_ = capi::place_of(memory_of(*device));
+  }
+  has_streams_ = place_ != nullptr && has_streams(*handle_->library, handle_->factory);
+  if (place_ == nullptr || handle_->library->transfer(handle_->factory) != nullptr) return {};
+  return failure(Code::InvalidArgument,
+                 "plugin library '{}': provider '{}' works in '{}' memory, but its factory has no "
+                 "CreateDataTransfer that tensors could be copied with",
+                 library(), name_, place_->name());
 }
 
 bool PluginProvider::can_run(const Graph&, NodeId, std::string* why_not) const {
@@ -139,48 +175,73 @@ bool PluginProvider::can_run(const Graph&, NodeId, std::string* why_not) const {
 
 Result<std::vector<NodeId>> PluginProvider::wanted(const Graph& graph,
                                                    std::span<const NodeId> free) const {
-  std::vector<NodeId> nodes(free.begin(), free.end());
-  const auto get_layout = callback(*ep_, &OrtEp::GetPreferredDataLayout, 23);
-  if (get_layout == nullptr) return nodes;
-  OrtEpDataLayout layout = OrtEpDataLayout_Default;
-  SDX_TRY(
-      guarded_call(library(), "GetPreferredDataLayout", [&] { return get_layout(ep_, &layout); }));
-  if (layout == OrtEpDataLayout_NCHW) return nodes;
-  // Such a plugin expects that these operators were rewritten for its layout; they stay with the
-  // providers that take them as they are.
-  const auto should = callback(*ep_, &OrtEp::ShouldConvertDataLayoutForOp, 23);
-  Status status;
-  std::erase_if(nodes, [&](NodeId id) {
-    const Node& node = graph.node(id);
-    if (!status.ok()) return false;
-    int answer = -1;
-    if (should != nullptr && node.domain.empty()) {
-      status = guarded_call(library(), "ShouldConvertDataLayoutForOp", [&] {
-        return should(ep_, node.domain.c_str(), node.op_type.c_str(), layout, &answer);
-      });
-    }
-    return has_layout(node) && answer != 0;
-  });
-  if (!status.ok()) return status;
+  std::vector<NodeId> nodes;
+  for (const NodeId id : free) {
+    // What the session could not rewrite with channels last stays with the providers that take it
+    // as it is.
+    SDX_ASSIGN(const bool is_refused, wants_layout(graph.node(id)));
+    if (!is_refused) nodes.push_back(id);
+  }
   return nodes;
+}
+
+Result<bool> PluginProvider::wants_layout(const Node& node) const {
+  if (!wants_channels_last_ || !has_layout(node) || node.domain == kChannelsLast) return false;
+  const auto should = callback(ep(), &OrtEp::ShouldConvertDataLayoutForOp, 23);
+  if (should == nullptr) return true;
+  int answer = -1;
+  SDX_TRY(guarded_call(library(), "ShouldConvertDataLayoutForOp", [&] {
+    return should(&ep(), node.domain.c_str(), node.op_type.c_str(), OrtEpDataLayout_NHWC, &answer);
+  }));
+  return answer != 0;
+}
+
+Status PluginProvider::ask(const Model& model, std::span<const NodeId> nodes,
+                           const std::function<void(const OrtEpGraphSupportInfo&)>& take) const {
+  if (nodes.empty()) return {};
+  SDX_ASSIGN(const auto view, view_for(model, nodes));
+  OrtEpGraphSupportInfo info(*view, kernels_);
+  SDX_TRY(guarded_call(library(), "GetCapability",
+                       [&] { return ep().GetCapability(&ep(), view.get(), &info); }));
+  take(info);
+  return {};
+}
+
+Result<std::vector<NodeId>> PluginProvider::wants_channels_last(
+    const Model& model, std::span<const NodeId> free) const {
+  std::vector<NodeId> wanted;
+  bool has_some = false;
+  for (const NodeId id : free) {
+    SDX_ASSIGN(const bool wants, wants_layout(model.graph.node(id)));
+    has_some = has_some || wants;
+  }
+  if (!has_some) return wanted;
+  Status status;
+  SDX_TRY(ask(model, free, [&](const OrtEpGraphSupportInfo& info) {
+    for (const NodeId id : info.taken) {
+      const auto wants = wants_layout(model.graph.node(id));
+      if (!wants.ok()) status = Status(wants.status().code(), wants.status().message());
+      if (wants.ok() && *wants) wanted.push_back(id);
+    }
+  }));
+  if (!status.ok()) return status;
+  std::sort(wanted.begin(), wanted.end());
+  return wanted;
 }
 
 Result<std::vector<NodeGroup>> PluginProvider::offer(const Model& model,
                                                      std::span<const NodeId> free) const {
   std::vector<NodeGroup> groups;
   SDX_ASSIGN(const std::vector<NodeId> nodes, wanted(model.graph, free));
-  if (nodes.empty()) return groups;
-  SDX_ASSIGN(const auto view, view_for(model, nodes));
-  OrtEpGraphSupportInfo info(*view, nullptr);
-  SDX_TRY(guarded_call(library(), "GetCapability",
-                       [&] { return ep_->GetCapability(ep_, view.get(), &info); }));
   const std::uint64_t hash = name_hash(model.graph);
-  for (std::size_t i = 0; i < info.groups.size(); ++i) {
-    const auto& group = info.groups[i];
-    groups.push_back({group.nodes, group.is_fused});
-    groups_[first_output(model.graph, group.nodes)] = {fmt::format("{}_{}_{}_0", name_, hash, i),
-                                                       group.drops_constants};
-  }
+  SDX_TRY(ask(model, nodes, [&](const OrtEpGraphSupportInfo& info) {
+    for (std::size_t i = 0; i < info.groups.size(); ++i) {
+      const auto& group = info.groups[i];
+      groups.push_back({group.nodes, group.is_fused});
+      groups_[first_output(model.graph, group.nodes)] = {fmt::format("{}_{}_{}_0", name_, hash, i),
+                                                         group.drops_constants, group.is_fused};
+    }
+  }));
   return groups;
 }
 
@@ -196,10 +257,205 @@ Result<std::unique_ptr<Compiled>> PluginProvider::compile(Graph graph,
   if (group == nullptr || options.model == nullptr) {
     return failure(Code::Internal, "provider '{}' was given nodes that it did not take", name_);
   }
-  auto compiled =
-      std::make_unique<CompiledPlugin>(library(), *ep_, std::move(graph), group->drops_constants);
+  if (!group->is_fused) {
+    if (kernels_ == nullptr) {
+      return failure(Code::InvalidArgument,
+                     "plugin library '{}': provider '{}' took single nodes, but has no kernels",
+                     library(), name_);
+    }
+    auto part = std::make_unique<KernelPart>(*this, std::move(graph), options);
+    SDX_TRY(part->prepare(options));
+    return std::unique_ptr<Compiled>(std::move(part));
+  }
+  auto compiled = std::make_unique<CompiledPlugin>(*this, std::move(graph), group->drops_constants);
   SDX_TRY(compiled->prepare(group->name, *options.model));
   return std::unique_ptr<Compiled>(std::move(compiled));
+}
+
+bool PluginProvider::can_copy(const Place* from, const Place* to) const {
+  OrtDataTransferImpl* transfer = handle_->library->transfer(handle_->factory);
+  if (transfer == nullptr) return false;
+  bool can = false;
+  guarded_void(library(), "OrtDataTransferImpl::CanCopy",
+               [&] { can = transfer->CanCopy(transfer, device_at(from), device_at(to)); });
+  return can;
+}
+
+Status PluginProvider::copy(const Tensor& from, Tensor& to) const {
+  OrtDataTransferImpl* transfer = handle_->library->transfer(handle_->factory);
+  SDX_TRY(require_callback(library(), "CreateDataTransfer", transfer != nullptr));
+  const OrtValue source{Datum(from), capi::memory_at(place_of(from))};
+  OrtValue target{Datum(to), capi::memory_at(place_of(to))};
+  const OrtValue* sources[] = {&source};
+  OrtValue* targets[] = {&target};
+  OrtSyncStream* streams[] = {current_stream()};
+  SDX_TRY(guarded_call(library(), "OrtDataTransferImpl::CopyTensors", [&] {
+    return transfer->CopyTensors(transfer, sources, targets,
+                                 streams[0] != nullptr ? streams : nullptr, 1);
+  }));
+  // The processor's side is used, or gone, as soon as this returns.
+  const bool is_near = place_of(from) == nullptr || place_of(to) == nullptr;
+  return is_near && streams[0] != nullptr ? streams[0]->wait_in(nullptr) : Status();
+}
+
+Result<std::shared_ptr<DeviceMemory>> PluginProvider::memory(const Place& place) const {
+  const std::lock_guard lock(memories_mutex_);
+  auto& memory = memories_[&place];
+  if (memory != nullptr) return memory;
+  const auto is_there = [&](const OrtMemoryInfo& info) { return capi::place_of(info) == &place; };
+  const auto info = std::find_if(infos_.begin(), infos_.end(), is_there);
+  if (info == infos_.end() && &place != place_) {
+    return failure(Code::InvalidArgument, "provider '{}' has no '{}' memory", name_, place.name());
+  }
+  const OrtMemoryInfo& said = info != infos_.end() ? *info : capi::memory_at(&place);
+  SDX_ASSIGN(memory, DeviceMemory::create(handle_, said));
+  return memory;
+}
+
+Result<std::shared_ptr<DeviceMemory>> PluginProvider::constant_memory() const {
+  if (!constant_info_) return memory(*place_);
+  const std::lock_guard lock(memories_mutex_);
+  if (constant_memory_ == nullptr) {
+    SDX_ASSIGN(constant_memory_, DeviceMemory::create(handle_, *constant_info_));
+  }
+  return constant_memory_;
+}
+
+Result<Tensor> PluginProvider::allocate(const Place& place, DType dtype, const Shape& shape) const {
+  SDX_ASSIGN(const auto found, memory(place));
+  return found->allocate(dtype, shape);
+}
+
+Result<Tensor> PluginProvider::allocate_at(const Place* place, DType dtype,
+                                           const Shape& shape) const {
+  return place == nullptr ? Tensor::allocate(dtype, shape) : allocate(*place, dtype, shape);
+}
+
+Result<Tensor> PluginProvider::constant_at(const Place* place, const Tensor& constant) const {
+  SDX_ASSIGN(const Tensor source, aligned(constant));
+  if (place == nullptr || source.dtype() == DType::String) return source;
+  SDX_ASSIGN(const auto memory, constant_memory());
+  const auto make = [&]() -> Result<Tensor> {
+    SDX_ASSIGN(Tensor made, memory->allocate(source.dtype(), source.shape()));
+    if (source.byte_size() != 0) SDX_TRY(copy(source, made));
+    return made;
+  };
+  // Memory of the provider's own allocator is for its session alone.
+  if (callback(ep(), &OrtEp::CreateAllocator, 23) != nullptr || source.byte_size() == 0) {
+    return make();
+  }
+  const Hash128 hash = hash_bytes({source.data(), source.byte_size()});
+  return handle_->library->shared_constant(place, hash, source, make);
+}
+
+OrtSyncStream* PluginProvider::current_stream() const {
+  if (!has_streams_) return nullptr;
+  const std::lock_guard lock(streams_mutex_);
+  const auto found = run_streams_.find(std::this_thread::get_id());
+  return found == run_streams_.end() ? nullptr : found->second.stream;
+}
+
+bool PluginProvider::has_place(const Place& place) const {
+  return &place == place_ || std::any_of(infos_.begin(), infos_.end(), [&](const auto& info) {
+    return capi::place_of(info) == &place;
+  });
+}
+
+Status PluginProvider::settle(const DeviceProvider* consumer) const {
+  OrtSyncStream* stream = current_stream();
+  if (stream == nullptr) return {};
+  const auto* other = dynamic_cast<const PluginProvider*>(consumer);
+  return stream->wait_in(other == nullptr ? nullptr : other->current_stream());
+}
+
+Status PluginProvider::take_stream(const OrtRunOptions& options) const {
+  if (!has_streams_) return {};
+  RunStream taken;
+  OrtSyncStream* given = options.sync_stream;
+  if (given != nullptr && capi::place_of(given->memory) == place_) {
+    taken.stream = given;
+  } else {
+    const std::lock_guard lock(streams_mutex_);
+    if (!idle_streams_.empty()) {
+      taken.own = std::move(idle_streams_.back());
+      idle_streams_.pop_back();
+    }
+  }
+  if (taken.stream == nullptr && taken.own == nullptr) {
+    SDX_ASSIGN(taken.own, make_stream(handle_->library, handle_->factory, handle_,
+                                      capi::memory_at(place_), nullptr));
+  }
+  if (taken.own != nullptr) taken.stream = taken.own.get();
+  const std::lock_guard lock(streams_mutex_);
+  run_streams_[std::this_thread::get_id()] = std::move(taken);
+  return {};
+}
+
+Status PluginProvider::give_stream() const {
+  if (!has_streams_) return {};
+  RunStream taken;
+  {
+    const std::lock_guard lock(streams_mutex_);
+    const auto found = run_streams_.find(std::this_thread::get_id());
+    if (found == run_streams_.end()) return {};
+    taken = std::move(found->second);
+    run_streams_.erase(found);
+  }
+  // Who gave the stream waits himself.
+  if (taken.own == nullptr) return {};
+  SDX_TRY(taken.own->flush());
+  SDX_TRY(taken.own->wait_in(nullptr));
+  SDX_TRY(taken.own->end_run());
+  const std::lock_guard lock(streams_mutex_);
+  idle_streams_.push_back(std::move(taken.own));
+  return {};
+}
+
+namespace {
+
+constexpr const char* kCaptureEntry = "gpu_graph_id";
+/// Runs with this number are not captured.
+constexpr int kNotCaptured = -1;
+
+int capture_id(const void* caller_options) {
+  if (caller_options == nullptr) return 0;
+  const auto& entries = static_cast<const OrtRunOptions*>(caller_options)->entries;
+  const auto found = entries.find(kCaptureEntry);
+  return found == entries.end() ? 0 : std::atoi(found->second.c_str());
+}
+
+}  // namespace
+
+bool PluginProvider::captures(int id) const {
+  const auto is_on = callback(ep(), &OrtEp::IsGraphCaptureEnabled, 26);
+  if (id == kNotCaptured || is_on == nullptr) return false;
+  bool captures = false;
+  guarded_void(library(), "IsGraphCaptureEnabled", [&] { captures = is_on(&ep()); });
+  return captures && ep().IsGraphCaptured != nullptr && ep().ReplayGraph != nullptr;
+}
+
+bool PluginProvider::is_captured(int id) const {
+  bool is_there = false;
+  guarded_void(library(), "IsGraphCaptured", [&] { is_there = ep().IsGraphCaptured(&ep(), id); });
+  return is_there;
+}
+
+Result<bool> PluginProvider::replay(const void* caller_options) const {
+  const int id = capture_id(caller_options);
+  if (!captures(id) || !is_captured(id)) return false;
+  SDX_TRY(guarded_call(library(), "ReplayGraph", [&] { return ep().ReplayGraph(&ep(), id); }));
+  return true;
+}
+
+bool PluginProvider::wants_another_run(const void* caller_options) const {
+  const int id = capture_id(caller_options);
+  return captures(id) && !is_captured(id);
+}
+
+Status PluginProvider::release_captured(int id) const {
+  const auto release = callback(ep(), &OrtEp::ReleaseCapturedGraph, 27);
+  if (release == nullptr) return {};
+  return guarded_call(library(), "ReleaseCapturedGraph", [&] { return release(&ep(), id); });
 }
 
 namespace {
@@ -214,25 +470,27 @@ const OrtRunOptions& run_options(const void* caller_options) {
 Status PluginProvider::begin_run(const void* caller_options) const {
   Status status;
   std::call_once(initialized_, [&] {
-    if (const auto ready = callback(*ep_, &OrtEp::OnSessionInitializationEnd, 27)) {
-      status = guarded_call(library(), "OnSessionInitializationEnd", [&] { return ready(ep_); });
+    if (const auto ready = callback(ep(), &OrtEp::OnSessionInitializationEnd, 27)) {
+      status = guarded_call(library(), "OnSessionInitializationEnd", [&] { return ready(&ep()); });
     }
   });
   if (!status.ok()) return status;
   if (!is_concurrent_) run_mutex_.lock();
-  if (const auto start = callback(*ep_, &OrtEp::OnRunStart, 23)) {
+  if (const auto start = callback(ep(), &OrtEp::OnRunStart, 23)) {
     status = guarded_call(library(), "OnRunStart",
-                          [&] { return start(ep_, &run_options(caller_options)); });
+                          [&] { return start(&ep(), &run_options(caller_options)); });
   }
+  if (status.ok()) status = take_stream(run_options(caller_options));
   if (!status.ok() && !is_concurrent_) run_mutex_.unlock();
   return status;
 }
 
 Status PluginProvider::end_run(const void* caller_options) const {
-  Status status;
-  if (const auto end = callback(*ep_, &OrtEp::OnRunEnd, 23)) {
-    status = guarded_call(library(), "OnRunEnd",
-                          [&] { return end(ep_, &run_options(caller_options), true); });
+  Status status = give_stream();
+  if (const auto end = callback(ep(), &OrtEp::OnRunEnd, 23)) {
+    Status ended = guarded_call(library(), "OnRunEnd",
+                                [&] { return end(&ep(), &run_options(caller_options), true); });
+    if (status.ok()) status = std::move(ended);
   }
   if (!is_concurrent_) run_mutex_.unlock();
   return status;
@@ -240,7 +498,7 @@ Status PluginProvider::end_run(const void* caller_options) const {
 
 Status PluginProvider::change_options(
     std::span<const std::pair<std::string, std::string>> entries) const {
-  const auto set = callback(*ep_, &OrtEp::SetDynamicOptions, 23);
+  const auto set = callback(ep(), &OrtEp::SetDynamicOptions, 23);
   if (set == nullptr) return Provider::change_options(entries);
   std::vector<const char*> keys;
   std::vector<const char*> values;
@@ -249,7 +507,7 @@ Status PluginProvider::change_options(
     values.push_back(value.c_str());
   }
   return guarded_call(library(), "SetDynamicOptions",
-                      [&] { return set(ep_, keys.data(), values.data(), keys.size()); });
+                      [&] { return set(&ep(), keys.data(), values.data(), keys.size()); });
 }
 
 }  // namespace sardonyx::plugin_host

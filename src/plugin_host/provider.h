@@ -1,26 +1,33 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "capi/devices.h"
-#include "ep/provider.h"
+#include "ep/device.h"
+#include "plugin_host/device_memory.h"
+#include "plugin_host/ep_handle.h"
 #include "plugin_host/library.h"
+#include "plugin_host/streams.h"
+
+struct OrtEpGraphSupportInfo;
 
 namespace sardonyx::plugin_host {
 
 /// A plugin's OrtEp. Shares the library: it is closed after the provider is released.
-class PluginProvider final : public Provider {
+class PluginProvider final : public DeviceProvider {
  public:
   /// Creates the plugin's provider for a session on the devices, which are of one factory. It sees
   /// a copy of the session's options.
   /// Errors   InvalidArgument for devices whose library was unregistered; those of CreateEp.
   static Result<std::shared_ptr<const Provider>> create(
       const std::vector<const OrtEpDevice*>& devices, const OrtSessionOptions& options);
-  ~PluginProvider() override;
 
   std::string_view name() const override { return name_; }
   bool can_run(const Graph& graph, NodeId node, std::string* why_not) const override;
@@ -33,26 +40,82 @@ class PluginProvider final : public Provider {
   Status change_options(
       std::span<const std::pair<std::string, std::string>> entries) const override;
 
-  OrtEp& ep() const { return *ep_; }
-  const std::string& library() const { return library_->name(); }
+  bool can_copy(const Place* from, const Place* to) const override;
+  Status copy(const Tensor& from, Tensor& to) const override;
+  Result<Tensor> allocate(const Place& place, DType dtype, const Shape& shape) const override;
+  bool has_place(const Place& place) const override;
+  Status settle(const DeviceProvider* consumer) const override;
+  Result<bool> replay(const void* caller_options) const override;
+  bool wants_another_run(const void* caller_options) const override;
+  Result<std::vector<NodeId>> wants_channels_last(const Model& model,
+                                                  std::span<const NodeId> free) const override;
+
+  OrtEp& ep() const { return *handle_->ep; }
+  const std::string& library() const { return handle_->library->name(); }
+  /// Its kernels; null for a provider that compiles.
+  const OrtKernelRegistry* kernels() const { return kernels_; }
+  /// Where its parts have their tensors unless a kernel says otherwise.
+  const Place* place() const { return place_; }
+  /// As allocate(), or the processor's memory for a null place.
+  Result<Tensor> allocate_at(const Place* place, DType dtype, const Shape& shape) const;
+  /// The allocator of one of its memories, made at the first request.
+  Result<std::shared_ptr<DeviceMemory>> memory(const Place& place) const;
+  /// The allocator for constants.
+  Result<std::shared_ptr<DeviceMemory>> constant_memory() const;
+  /// A constant in the provider's memory, which sessions share where they can; or the tensor
+  /// itself, aligned, for a null place.
+  Result<Tensor> constant_at(const Place* place, const Tensor& constant) const;
+  /// Lets go of a run that was captured under that number.
+  Status release_captured(int id) const;
+  /// The stream of the run that the calling thread does, or null.
+  OrtSyncStream* current_stream() const;
 
  private:
   /// What GetCapability said about a group that becomes one part.
   struct Group {
     std::string name;
     bool drops_constants = false;
+    bool is_fused = true;
   };
 
-  explicit PluginProvider(std::shared_ptr<const Library> library) : library_(std::move(library)) {}
+  /// The stream of a run, by the thread that does the run.
+  struct RunStream {
+    OrtSyncStream* stream = nullptr;
+    /// Null when the program gave the stream.
+    std::unique_ptr<OrtSyncStream> own;
+  };
+
+  bool captures(int id) const;
+  bool is_captured(int id) const;
+  Status take_stream(const OrtRunOptions& options) const;
+  Status give_stream() const;
+
+  explicit PluginProvider(std::shared_ptr<EpHandle> handle) : handle_(std::move(handle)) {}
   Status start(const std::vector<const OrtEpDevice*>& devices);
+  Status find_memories(const std::vector<const OrtEpDevice*>& devices);
   /// The nodes that may be offered to the plugin: not those that it wants in another layout.
   Result<std::vector<NodeId>> wanted(const Graph& graph, std::span<const NodeId> free) const;
+  /// What the plugin says to the nodes, by GetCapability.
+  Status ask(const Model& model, std::span<const NodeId> nodes,
+             const std::function<void(const OrtEpGraphSupportInfo&)>& take) const;
+  Result<bool> wants_layout(const Node& node) const;
 
-  std::shared_ptr<const Library> library_;
-  OrtEpFactory* factory_ = nullptr;
+  std::shared_ptr<EpHandle> handle_;
   std::unique_ptr<OrtSessionOptions> options_;
-  OrtEp* ep_ = nullptr;
   std::string name_;
+  const OrtKernelRegistry* kernels_ = nullptr;
+  const Place* place_ = nullptr;
+  /// What the memories of its devices are.
+  std::vector<OrtMemoryInfo> infos_;
+  std::optional<OrtMemoryInfo> constant_info_;
+  mutable std::mutex memories_mutex_;
+  mutable std::map<const Place*, std::shared_ptr<DeviceMemory>> memories_;
+  mutable std::shared_ptr<DeviceMemory> constant_memory_;
+  bool wants_channels_last_ = false;
+  bool has_streams_ = false;
+  mutable std::mutex streams_mutex_;
+  mutable std::vector<std::unique_ptr<OrtSyncStream>> idle_streams_;
+  mutable std::map<std::thread::id, RunStream> run_streams_;
   bool is_concurrent_ = true;
   /// Held during a run of a provider that takes only one at a time.
   mutable std::mutex run_mutex_;

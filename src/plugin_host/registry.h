@@ -60,6 +60,10 @@ class Registry {
                                          const OrtKeyValuePairs* options);
   void release_allocator(const OrtMemoryInfo& memory);
 
+  /// Copies a tensor by the first library that moves tensors between the two memories.
+  /// Errors   InvalidArgument when none does.
+  Status copy(const OrtValue& from, OrtValue& to, OrtSyncStream* stream) const;
+
  private:
   using DeviceList = std::vector<const OrtEpDevice*>;
 

@@ -77,6 +77,40 @@ Status add_options(const std::string& ep_name, const char* const* keys, const ch
   return {};
 }
 
+/// Operators that a plugin defines itself, for models that use them.
+/// Errors   those of the plugin.
+Status add_custom_domains(const Library& library, OrtEpFactory& factory,
+                          OrtSessionOptions& options) {
+  const auto get_count = plugin_host::callback(factory, &OrtEpFactory::GetNumCustomOpDomains, 24);
+  const auto get = plugin_host::callback(factory, &OrtEpFactory::GetCustomOpDomains, 24);
+  if (get_count == nullptr || get == nullptr) return {};
+  constexpr std::size_t kDomainsMax = 256;
+  std::size_t count = 0;
+  SDX_TRY(plugin_host::guarded_call(library.name(), "GetNumCustomOpDomains",
+                                    [&] { return get_count(&factory, &count); }));
+  if (count > kDomainsMax) {
+    return failure(Code::InvalidArgument,
+                   "plugin library '{}': GetNumCustomOpDomains says {}, expected at most {}",
+                   library.name(), count, kDomainsMax);
+  }
+  std::vector<OrtCustomOpDomain*> domains(count);
+  if (count == 0) return {};
+  SDX_TRY(plugin_host::guarded_call(library.name(), "GetCustomOpDomains",
+                                    [&] { return get(&factory, domains.data(), count); }));
+  auto& known = options.custom_domains;
+  for (const OrtCustomOpDomain* domain : domains) {
+    if (domain == nullptr) {
+      return failure(Code::InvalidArgument,
+                     "plugin library '{}': GetCustomOpDomains left a domain a null pointer",
+                     library.name());
+    }
+    if (std::find(known.begin(), known.end(), domain->state) == known.end()) {
+      known.push_back(domain->state);
+    }
+  }
+  return {};
+}
+
 /// The maker of the provider, which sees all options of the session.
 ProviderMaker maker_of(Chosen chosen, std::shared_ptr<const OrtSessionOptions> options) {
   return [chosen = std::move(chosen),
@@ -114,6 +148,10 @@ OrtStatus* SessionOptionsAppendExecutionProvider_V2(OrtSessionOptions* session_o
     }
     SDX_TRY(add_options(name, ep_option_keys, ep_option_vals, num_ep_options,
                         session_options->options));
+    if (chosen.library != nullptr) {
+      SDX_TRY(add_custom_domains(*chosen.library, *chosen.devices.front()->factory,
+                                 *session_options));
+    }
     session_options->at_creation.push_back(
         [chosen = std::move(chosen)](const OrtSessionOptions& given,
                                      SessionOptions& made) -> Status {
@@ -196,6 +234,17 @@ OrtStatus* SessionOptionsSetEpSelectionPolicyDelegate(OrtSessionOptions* session
         *session_options, [=](const std::vector<const OrtEpDevice*>& devices, const Model* model) {
           return plugin_host::select_by_delegate(devices, model, delegate, delegate_state);
         });
+  });
+}
+
+OrtStatus* SessionReleaseCapturedGraph(OrtSession* session, int graph_annotation_id) noexcept {
+  return guarded("SessionReleaseCapturedGraph", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    for (const auto& provider : session->session->own_providers()) {
+      const auto* plugin = dynamic_cast<const PluginProvider*>(provider.get());
+      if (plugin != nullptr) SDX_TRY(plugin->release_captured(graph_annotation_id));
+    }
+    return {};
   });
 }
 

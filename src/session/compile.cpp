@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "passes/move_channels_last.h"
 #include "placement/parts.h"
 #include "session/load.h"
 #include "session/parts.h"
@@ -37,19 +38,59 @@ Result<Providers> with_shared(Providers providers, const Environment& environmen
 
 constexpr std::uint32_t kNobody = 0xffffffffU;
 
+bool takes_all(const std::vector<NodeGroup>& groups, const std::vector<NodeId>& nodes) {
+  return std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+    return std::any_of(groups.begin(), groups.end(), [&](const NodeGroup& group) {
+      return std::find(group.nodes.begin(), group.nodes.end(), id) != group.nodes.end();
+    });
+  });
+}
+
+/// The nodes of `order` that nobody has.
+std::vector<NodeId> free_nodes(const std::vector<NodeId>& order, const Assignment& assignment) {
+  std::vector<NodeId> free;
+  for (const NodeId id : order) {
+    if (id >= assignment.size() || assignment[id].provider == kNobody) free.push_back(id);
+  }
+  return free;
+}
+
+/// What a provider offers that wants channels last: the model is rewritten for it, unless it then
+/// does not take all nodes that were rewritten. `free` are the nodes of the model that results.
+Result<std::vector<NodeGroup>> offer_channels_last(const DeviceProvider& provider, Model& model,
+                                                   const Assignment& assignment,
+                                                   std::vector<NodeId>& free) {
+  SDX_ASSIGN(const auto wanted, provider.wants_channels_last(model, free));
+  if (wanted.empty()) return provider.offer(model, free);
+  Graph before = model.graph;
+  SDX_ASSIGN(const auto moved, move_channels_last(model.graph, wanted, model.opset("")));
+  SDX_ASSIGN(const auto order, model.graph.topological_order());
+  const std::vector<NodeId> former = std::exchange(free, free_nodes(order, assignment));
+  SDX_ASSIGN(auto groups, provider.offer(model, free));
+  if (takes_all(groups, moved)) return groups;
+  model.graph = std::move(before);
+  free = former;
+  return provider.offer(model, free);
+}
+
 /// Offers the nodes that are still free, all at first, to one provider after the other.
-Result<Assignment> assign(const Model& model, const Providers& providers,
-                          std::vector<NodeId> free) {
-  Assignment assignment(model.graph.node_count(), NodePlacement{kNobody, kNoGroup});
+Result<Assignment> assign(Model& model, const Providers& providers) {
+  SDX_ASSIGN(std::vector<NodeId> free, model.graph.topological_order());
+  Assignment assignment;
   std::uint32_t group_count = 0;
   for (std::uint32_t i = 0; i < providers.size() && !free.empty(); ++i) {
-    SDX_ASSIGN(const auto groups, providers[i]->offer(model, free));
+    const DeviceProvider* device = as_device(*providers[i]);
+    SDX_ASSIGN(const auto groups, device == nullptr
+                                      ? providers[i]->offer(model, free)
+                                      : offer_channels_last(*device, model, assignment, free));
+    assignment.resize(model.graph.node_count(), NodePlacement{kNobody, kNoGroup});
     for (const NodeGroup& group : groups) {
       const std::uint32_t number = group.is_fused ? group_count++ : kNoGroup;
       for (const NodeId id : group.nodes) assignment[id] = {i, number};
     }
     std::erase_if(free, [&](NodeId id) { return assignment[id].provider != kNobody; });
   }
+  assignment.resize(model.graph.node_count(), NodePlacement{kNobody, kNoGroup});
   if (free.empty()) return assignment;
   std::string reason;
   if (providers.back()->can_run(model.graph, free.front(), &reason)) {
@@ -76,7 +117,7 @@ Result<std::unique_ptr<Compiled>> compile_parts(const Model& model, const Provid
     SDX_ASSIGN(auto compiled, compile_with(*provider, std::move(part.graph), options));
     parts.push_back({provider, std::move(compiled), part.inputs, part.outputs});
   }
-  return join_parts(model.graph, std::move(parts));
+  return join_parts(model.graph, std::move(parts), providers);
 }
 
 void name_providers(const Providers& providers, const std::vector<PlannedPart>& parts,
@@ -89,9 +130,38 @@ void name_providers(const Providers& providers, const std::vector<PlannedPart>& 
   }
 }
 
+/// Whether nodes may run on the providers that every session has.
+/// Errors   InvalidArgument, naming the first node that does, when the options forbid it.
+Status check_fallback(const Model& model, const SessionOptions& options, std::size_t own_count,
+                      const Assignment& assignment, const std::vector<NodeId>& order) {
+  const auto entry = options.entries.find("session.disable_cpu_ep_fallback");
+  if (entry == options.entries.end() || entry->second != "1") return {};
+  const auto fallen = std::find_if(order.begin(), order.end(),
+                                   [&](NodeId id) { return assignment[id].provider >= own_count; });
+  if (fallen == order.end()) return {};
+  return failure(Code::InvalidArgument,
+                 "{} is assigned to the default CPU EP, but fallback to CPU EP has been explicitly "
+                 "disabled (session.disable_cpu_ep_fallback)",
+                 model.graph.node(*fallen).describe(model.graph));
+}
+
+/// The whole model by one provider.
+Result<CompiledModel> compile_whole(const Model& model, const Provider& provider,
+                                    const CompileOptions& options, CompiledModel made) {
+  SDX_ASSIGN(const auto order, model.graph.topological_order());
+  for (const NodeId id : order) {
+    std::string reason;
+    if (!provider.can_run(model.graph, id, &reason)) return Status(Code::Unsupported, reason);
+  }
+  made.providers.emplace_back(provider.name());
+  if (!order.empty()) made.used_providers.emplace_back(provider.name());
+  SDX_ASSIGN(made.compiled, provider.compile(model.graph, options));
+  return made;
+}
+
 }  // namespace
 
-Result<CompiledModel> compile_model(const Model& model, const Environment& environment,
+Result<CompiledModel> compile_model(const Model& given, const Environment& environment,
                                     const SessionOptions& options, ThreadPool& pool) {
   SDX_TRY(report_progress(options, LoadStage::Compile));
   CompileOptions compile_options;
@@ -99,21 +169,23 @@ Result<CompiledModel> compile_model(const Model& model, const Environment& envir
   compile_options.pool = &pool;
   compile_options.entries = {options.entries.begin(), options.entries.end()};
   compile_options.cancel = options.cancel.get();
-  compile_options.model = &model;
+  compile_options.model = &given;
   CompiledModel made;
   SDX_ASSIGN(made.own_providers, make_own_providers(options, compile_options));
   SDX_ASSIGN(const Providers providers, with_shared(made.own_providers, environment, options));
-  SDX_ASSIGN(const std::vector<NodeId> order, model.graph.topological_order());
-  SDX_ASSIGN(const Assignment assignment, assign(model, providers, order));
-  SDX_ASSIGN(const auto parts, order_parts(model.graph, order, assignment));
-  name_providers(providers, parts, made);
-  if (made.own_providers.empty() && parts.size() <= 1) {
+  if (made.own_providers.empty() && providers.size() == 1) {
     // One provider of the environment runs it all: it gets the graph as it is.
-    const auto& provider = providers[parts.empty() ? 0 : parts.front().provider];
-    SDX_ASSIGN(made.compiled, provider->compile(model.graph, compile_options));
-  } else {
-    SDX_ASSIGN(made.compiled, compile_parts(model, providers, parts, compile_options));
+    return compile_whole(given, *providers.front(), compile_options, std::move(made));
   }
+  // Weights are shared by the copy.
+  Model model = given;
+  compile_options.model = &model;
+  SDX_ASSIGN(const Assignment assignment, assign(model, providers));
+  SDX_ASSIGN(const std::vector<NodeId> order, model.graph.topological_order());
+  SDX_ASSIGN(const auto parts, order_parts(model.graph, order, assignment));
+  SDX_TRY(check_fallback(model, options, made.own_providers.size(), assignment, order));
+  name_providers(providers, parts, made);
+  SDX_ASSIGN(made.compiled, compile_parts(model, providers, parts, compile_options));
   return made;
 }
 

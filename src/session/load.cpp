@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "onnx/writer.h"
+#include "ops/formal.h"
 #include "ops/infer.h"
 #include "ops/schema.h"
 #include "passes/pipeline.h"
@@ -163,9 +164,17 @@ std::vector<std::pair<std::string, std::int64_t>> known_opsets() {
 }
 
 int operator_since(const Node& node) {
-  const auto schema = find_schema(node.domain, node.op_type, node.opset);
+  // Operators with channels last are those of the domain that they were taken from.
+  const bool is_moved = node.domain == "com.ms.internal.nhwc";
+  auto schema = find_schema(is_moved ? "" : node.domain, node.op_type, node.opset);
   return schema.ok() ? (*schema)->since : 1;
 }
+
+std::string_view operand_type_name(const Node& node, bool is_output, std::size_t index) {
+  return type_parameter(node, is_output, index);
+}
+
+Attributes full_attributes(const Node& node) { return attributes_with_defaults(node); }
 
 Status report_progress(const SessionOptions& options, LoadStage stage) {
   static constexpr const char* kNames[] = {"read", "check", "optimize", "compile", "ready"};

@@ -23,6 +23,9 @@ ModelMetadata metadata_of(const Model& model);
 /// Opset version in which the operator of a node began to mean what it means in that node; 1 for
 /// an operator that is not known.
 int operator_since(const Node& node);
+/// As type_parameter() and attributes_with_defaults() (ops/formal.h), for the C interface.
+std::string_view operand_type_name(const Node& node, bool is_output, std::size_t index);
+Attributes full_attributes(const Node& node);
 
 /// The steps between a model's bytes and its compilation: functions inlined, dimensions fixed,
 /// types inferred, common passes run, the optimized model written when asked for.

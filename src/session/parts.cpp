@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "exec/executor.h"
+#include "session/borders.h"
 
 namespace sardonyx {
 
@@ -17,17 +18,34 @@ struct Step {
   std::vector<Slot> inputs;
   std::vector<Slot> outputs;
   std::vector<Slot> released;
+  /// The part, if it works in a device's memory.
+  const DeviceCompiled* device = nullptr;
+
+  const Place* input_place(std::size_t i) const {
+    return device == nullptr ? nullptr : device->input_place(i);
+  }
+  const Place* output_place(std::size_t i) const {
+    return device == nullptr ? nullptr : device->output_place(i);
+  }
 };
 
-class JoinedParts final : public Compiled {
+/// A value in the memory of a part that needs it elsewhere than it was made.
+struct Copy {
+  Slot slot;
+  Datum datum;
+};
+
+class JoinedParts final : public DeviceCompiled {
  public:
-  JoinedParts(const Graph& whole, std::vector<CompiledPart> parts) {
+  JoinedParts(const Graph& whole, std::vector<CompiledPart> parts, Providers movers)
+      : movers_(std::move(movers)) {
     for (const ValueId input : whole.inputs()) (void)slot(input);
     for (CompiledPart& part : parts) {
       Step step;
       for (const ValueId input : part.inputs) step.inputs.push_back(slot(input));
       for (const ValueId output : part.outputs) step.outputs.push_back(slot(output));
       step.part = std::move(part);
+      step.device = dynamic_cast<const DeviceCompiled*>(step.part.compiled.get());
       steps_.push_back(std::move(step));
     }
     for (const ValueId output : whole.outputs()) {
@@ -42,20 +60,47 @@ class JoinedParts final : public Compiled {
     std::vector<Datum> slots(slot_of_.size());
     std::copy(inputs.begin(), inputs.end(), slots.begin());
     for (const auto& [constant, value] : constants_) slots[constant] = value;
+    std::vector<Copy> copies;
     std::vector<Datum> part_inputs;
     std::vector<Datum> part_outputs;
     for (const Step& step : steps_) {
       part_inputs.clear();
       part_outputs.clear();
-      for (const Slot input : step.inputs) part_inputs.push_back(slots[input]);
-      for (const Slot output : step.outputs) part_outputs.push_back(given(output, outputs));
+      for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+        SDX_ASSIGN(Datum input, input_of(step, i, slots, copies));
+        part_inputs.push_back(std::move(input));
+      }
+      for (std::size_t i = 0; i < step.outputs.size(); ++i) {
+        part_outputs.push_back(given(step, i, outputs));
+      }
       SDX_TRY(step.part.compiled->run(part_inputs, part_outputs, state));
       for (std::size_t i = 0; i < step.outputs.size(); ++i) {
         slots[step.outputs[i]] = std::move(part_outputs[i]);
       }
-      for (const Slot released : step.released) slots[released] = Datum();
+      release(step, slots, copies);
     }
     return hand_out(slots, outputs);
+  }
+
+  /// Where the first part that uses the input needs it.
+  const Place* input_place(std::size_t i) const override {
+    for (const Step& step : steps_) {
+      const auto found = std::find(step.inputs.begin(), step.inputs.end(), static_cast<Slot>(i));
+      if (found != step.inputs.end()) {
+        return step.input_place(static_cast<std::size_t>(found - step.inputs.begin()));
+      }
+    }
+    return nullptr;
+  }
+
+  const Place* output_place(std::size_t i) const override {
+    for (const Step& step : steps_) {
+      const auto found = std::find(step.outputs.begin(), step.outputs.end(), outputs_[i]);
+      if (found != step.outputs.end()) {
+        return step.output_place(static_cast<std::size_t>(found - step.outputs.begin()));
+      }
+    }
+    return nullptr;
   }
 
   CompiledMemory memory() const override {
@@ -90,27 +135,62 @@ class JoinedParts final : public Compiled {
     }
   }
 
-  /// What the caller gave for that output of the whole, if it is one.
-  Datum given(Slot slot, std::span<const Datum> outputs) const {
-    const auto found = std::find(outputs_.begin(), outputs_.end(), slot);
-    return found == outputs_.end() ? Datum()
-                                   : outputs[static_cast<std::size_t>(found - outputs_.begin())];
+  /// The value where the part needs it. Parts that need it at one place share one copy.
+  Result<Datum> input_of(const Step& step, std::size_t i, std::span<const Datum> slots,
+                         std::vector<Copy>& copies) const {
+    const Slot slot = step.inputs[i];
+    const Tensor* tensor = slots[slot].tensor();
+    const Place* place = step.input_place(i);
+    if (tensor == nullptr || place_of(*tensor) == place) return slots[slot];
+    for (const Copy& copy : copies) {
+      if (copy.slot == slot && place_of(*copy.datum.tensor()) == place) return copy.datum;
+    }
+    SDX_ASSIGN(Tensor copy, moved(movers_, *tensor, place));
+    copies.push_back({slot, Datum(std::move(copy))});
+    return copies.back().datum;
   }
 
-  /// Outputs that no part wrote are inputs, constants or repeated outputs: they get a copy.
+  static void release(const Step& step, std::span<Datum> slots, std::vector<Copy>& copies) {
+    for (const Slot released : step.released) {
+      slots[released] = Datum();
+      std::erase_if(copies, [&](const Copy& copy) { return copy.slot == released; });
+    }
+  }
+
+  /// What the caller gave for that output of the whole, if it is one and the part can write there.
+  Datum given(const Step& step, std::size_t i, std::span<const Datum> outputs) const {
+    const auto found = std::find(outputs_.begin(), outputs_.end(), step.outputs[i]);
+    if (found == outputs_.end()) return {};
+    const Datum& output = outputs[static_cast<std::size_t>(found - outputs_.begin())];
+    const Tensor* tensor = output.tensor();
+    const bool fits = tensor != nullptr && tensor->dtype() != DType::Undefined &&
+                      place_of(*tensor) == step.output_place(i);
+    return fits ? output : Datum();
+  }
+
   Status hand_out(std::span<const Datum> slots, std::span<Datum> outputs) const {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      const Datum& result = slots[outputs_[i]];
-      const Tensor* tensor = result.tensor();
-      Tensor* target = outputs[i].tensor();
-      const bool fits = tensor != nullptr && target != nullptr &&
-                        tensor->dtype() == target->dtype() && tensor->shape() == target->shape();
-      if (fits && tensor->data() == target->data()) continue;
-      if (fits && tensor->dtype() != DType::String) {
-        std::copy_n(tensor->data(), tensor->byte_size(), target->mutable_data());
-        continue;
-      }
-      SDX_ASSIGN(outputs[i], owned(result));
+      SDX_TRY(hand_out_one(slots[outputs_[i]], outputs[i]));
+    }
+    return {};
+  }
+
+  /// Outputs that no part wrote are inputs, constants or repeated outputs, or lie elsewhere than
+  /// they are wanted: they get a copy.
+  Status hand_out_one(const Datum& result, Datum& output) const {
+    const Tensor* tensor = result.tensor();
+    Tensor* target = output.tensor();
+    const bool fits = tensor != nullptr && target != nullptr &&
+                      tensor->dtype() == target->dtype() && tensor->shape() == target->shape();
+    if (fits && tensor->data() == target->data()) return {};
+    if (fits && tensor->dtype() != DType::String) return copy_across(movers_, *tensor, *target);
+    const Place* wanted = target != nullptr ? place_of(*target) : nullptr;
+    const bool is_there = tensor == nullptr || (place_of(*tensor) == wanted &&
+                                                (wanted == nullptr || tensor->owner() != nullptr));
+    if (is_there) {
+      SDX_ASSIGN(output, owned(result));
+    } else {
+      SDX_ASSIGN(output, moved(movers_, *tensor, wanted));
     }
     return {};
   }
@@ -119,12 +199,14 @@ class JoinedParts final : public Compiled {
   std::vector<Step> steps_;
   std::vector<std::pair<Slot, Datum>> constants_;
   std::vector<Slot> outputs_;
+  Providers movers_;
 };
 
 }  // namespace
 
-std::unique_ptr<Compiled> join_parts(const Graph& whole, std::vector<CompiledPart> parts) {
-  return std::make_unique<JoinedParts>(whole, std::move(parts));
+std::unique_ptr<Compiled> join_parts(const Graph& whole, std::vector<CompiledPart> parts,
+                                     Providers movers) {
+  return std::make_unique<JoinedParts>(whole, std::move(parts), std::move(movers));
 }
 
 }  // namespace sardonyx

@@ -19,7 +19,9 @@ struct CompiledPart {
 };
 
 /// Parts that run one after the other, each on what those before it made. A result is dropped
-/// after the last part that uses it.
-std::unique_ptr<Compiled> join_parts(const Graph& whole, std::vector<CompiledPart> parts);
+/// after the last part that uses it. Results stay in the memory of who made them; where a part
+/// needs one elsewhere, one of the `movers` copies it.
+std::unique_ptr<Compiled> join_parts(const Graph& whole, std::vector<CompiledPart> parts,
+                                     Providers movers);
 
 }  // namespace sardonyx

@@ -1,12 +1,13 @@
 #include "session/session.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "ops/movement.h"
+#include "session/borders.h"
 #include "session/compile.h"
 #include "session/load.h"
 #include "session/profile.h"
@@ -38,6 +39,7 @@ struct Session::Impl {
 
   void describe(const Model& model);
   Status check_feed(const SessionValue& expected, const Datum& fed) const;
+  Status check_place(const Datum& given, std::string_view what, std::string_view name) const;
 };
 
 namespace {
@@ -183,6 +185,17 @@ Status Session::Impl::check_feed(const SessionValue& expected, const Datum& fed)
   return {};
 }
 
+/// The built-in provider alone reaches the processor's memory only.
+Status Session::Impl::check_place(const Datum& given, std::string_view what,
+                                  std::string_view name) const {
+  const Tensor* tensor = given.tensor();
+  const bool is_near = tensor == nullptr || place_of(*tensor) == nullptr;
+  if (is_near || !compiled.own_providers.empty()) return {};
+  return failure(Code::InvalidArgument,
+                 "{} '{}' lies in '{}' memory, which no provider of this session reaches", what,
+                 name, place_of(*tensor)->name());
+}
+
 Session::Session() : impl_(std::make_unique<Impl>()) {}
 
 Session::~Session() {
@@ -212,8 +225,8 @@ Status finish_loading(Model model, std::span<const DimDenotation> denotations,
   SDX_TRY(prepare_model(model, session.options, denotations));
   session.describe(model);
   SDX_ASSIGN(session.pool, pool_for(session));
-  SDX_ASSIGN(session.compiled, compile_model(model, *session.environment, session.options,
-                                             *session.pool));
+  SDX_ASSIGN(session.compiled,
+             compile_model(model, *session.environment, session.options, *session.pool));
   SDX_TRY(report_progress(session.options, LoadStage::Ready));
   session.keep_alive = std::move(model.keep_alive);
   if (session.profiler != nullptr) {
@@ -316,6 +329,26 @@ const std::vector<std::string>& Session::used_provider_names() const {
   return impl_->compiled.used_providers;
 }
 const Providers& Session::own_providers() const { return impl_->compiled.own_providers; }
+bool Session::reaches(const Place& place) const {
+  const auto moves = [&](const auto& provider) {
+    const DeviceProvider* device = as_device(*provider);
+    return device != nullptr && device->can_copy(&place, nullptr) &&
+           device->can_copy(nullptr, &place);
+  };
+  const Providers& own = impl_->compiled.own_providers;
+  return std::any_of(own.begin(), own.end(), moves);
+}
+const Place* Session::input_place(std::size_t index) const {
+  const auto* device = dynamic_cast<const DeviceCompiled*>(impl_->compiled.compiled.get());
+  const auto found = impl_->input_index.find(impl_->inputs[index].name);
+  return device == nullptr || found == impl_->input_index.end()
+             ? nullptr
+             : device->input_place(found->second);
+}
+const Place* Session::output_place(std::size_t index) const {
+  const auto* device = dynamic_cast<const DeviceCompiled*>(impl_->compiled.compiled.get());
+  return device == nullptr ? nullptr : device->output_place(index);
+}
 CompiledMemory Session::memory() const {
   const auto& compiled = impl_->compiled.compiled;
   return compiled != nullptr ? compiled->memory() : CompiledMemory{};
@@ -348,7 +381,7 @@ enum class Asked : std::uint8_t { Never, Waiting, Served };
 
 /// Gives a result to one who asked for it. The run wrote into the buffer of the first alone; others
 /// get a copy, since each may write into what it gets.
-Status hand_out(const Datum& result, Asked& state, Datum& wanted) {
+Status hand_out(const Providers& providers, const Datum& result, Asked& state, Datum& wanted) {
   const Tensor* made = result.tensor();
   Tensor* given = wanted.tensor();
   const bool is_first = std::exchange(state, Asked::Served) == Asked::Waiting;
@@ -356,9 +389,9 @@ Status hand_out(const Datum& result, Asked& state, Datum& wanted) {
     wanted = result;
   } else if (given != nullptr && given->dtype() == made->dtype() &&
              given->shape() == made->shape()) {
-    copy_elements(made->dtype(), given->mutable_data(), 0, made->data(), 0, made->element_count());
+    return copy_across(providers, *made, *given);
   } else {
-    SDX_ASSIGN(Tensor copy, clone(*made));
+    SDX_ASSIGN(Tensor copy, moved(providers, *made, given != nullptr ? place_of(*given) : nullptr));
     wanted = std::move(copy);
   }
   return {};
@@ -383,6 +416,27 @@ Status run_told(const Providers& providers, const RunOptions& options, Run&& run
   return status;
 }
 
+/// A provider that captured such a run does it again by itself.
+Result<bool> replayed(const Providers& providers, const RunOptions& options) {
+  for (const auto& provider : providers) {
+    const DeviceProvider* device = as_device(*provider);
+    if (device == nullptr) continue;
+    SDX_ASSIGN(const bool is_done, device->replay(options.caller_options));
+    if (is_done) return true;
+  }
+  return false;
+}
+
+/// Captures may take several runs; a provider that never ends stops here.
+constexpr int kCaptureRuns_max = 8;
+
+bool want_another_run(const Providers& providers, const RunOptions& options) {
+  return std::any_of(providers.begin(), providers.end(), [&](const auto& provider) {
+    const DeviceProvider* device = as_device(*provider);
+    return device != nullptr && device->wants_another_run(options.caller_options);
+  });
+}
+
 }  // namespace
 
 Status Session::run(std::span<const std::string_view> input_names, std::span<const Datum> inputs,
@@ -402,6 +456,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
                      join(names_of(impl.inputs), ", "));
     }
     SDX_TRY(impl.check_feed(impl.all_inputs[found->second], inputs[i]));
+    SDX_TRY(impl.check_place(inputs[i], "input", input_names[i]));
     feeds.data()[found->second] = typed(impl.all_inputs[found->second].type, inputs[i]);
   }
   for (std::size_t i = 0; i < impl.all_inputs.size(); ++i) {
@@ -422,6 +477,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
                      output_names[i], hint(output_names[i], impl.outputs),
                      join(names_of(impl.outputs), ", "));
     }
+    SDX_TRY(impl.check_place(outputs[i], "output", output_names[i]));
     Asked& state = asked.data()[found->second];
     if (state == Asked::Never) results.data()[found->second] = outputs[i];
     state = Asked::Waiting;
@@ -430,16 +486,23 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
   const auto start = Profiler::Clock::now();
   {
     const ThreadPool::RunScope scope(*impl.pool);
-    SDX_TRY(run_told(impl.compiled.own_providers, run_options, [&] {
-      return impl.compiled.compiled->run(feeds.data(), results.data(), state);
-    }));
+    const Providers& own = impl.compiled.own_providers;
+    for (int i = 0; i < kCaptureRuns_max; ++i) {
+      SDX_ASSIGN(const bool is_done, replayed(own, run_options));
+      if (is_done) break;
+      SDX_TRY(run_told(own, run_options, [&] {
+        return impl.compiled.compiled->run(feeds.data(), results.data(), state);
+      }));
+      if (!want_another_run(own, run_options)) break;
+    }
   }
   if (impl.profiler != nullptr) {
     impl.profiler->record_session("model_run", start, Profiler::Clock::now());
   }
   for (std::size_t i = 0; i < output_names.size(); ++i) {
     const std::size_t index = impl.output_index.find(output_names[i])->second;
-    SDX_TRY(hand_out(results.data()[index], asked.data()[index], outputs[i]));
+    SDX_TRY(hand_out(impl.compiled.own_providers, results.data()[index], asked.data()[index],
+                     outputs[i]));
   }
   if (run_options.shrink) impl.compiled.compiled->shrink();
   return {};

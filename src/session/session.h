@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ep/provider.h"
+#include "ep/device.h"
 #include "ir/custom_operator.h"
 #include "ir/datum.h"
 #include "onnx/reader.h"
@@ -135,6 +135,11 @@ class Session {
   const std::vector<std::string>& used_provider_names() const;
   /// Providers of this session alone.
   const Providers& own_providers() const;
+  /// Whether a provider of the session moves tensors to that memory and back.
+  bool reaches(const Place& place) const;
+  /// Where the run wants inputs() and makes outputs().
+  const Place* input_place(std::size_t index) const;
+  const Place* output_place(std::size_t index) const;
   CompiledMemory memory() const;
   /// The graph that runs.
   const Graph* optimized_graph() const;

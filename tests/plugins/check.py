@@ -26,6 +26,26 @@ def feeds_of(session, shapes):
     return feeds
 
 
+def check_models(row, devices, result):
+    """Run models whose feeds and expected outputs lie beside them; note the error of each."""
+    for path in row.get("models", []):
+        stem = path.removesuffix(".onnx")
+        feeds = dict(np.load(stem + ".feed.npz"))
+        expected = np.load(stem + ".expected.npz")
+        options = ort.SessionOptions()
+        options.add_provider_for_devices(devices[:1], row.get("options", {}))
+        session = ort.InferenceSession(path, sess_options=options)
+        names = [output.name for output in session.get_outputs()]
+        error = 0.0
+        for name, actual in zip(names, session.run(names, feeds)):
+            wanted = np.asarray(expected[name], np.float64)
+            scale = max(1.0, float(np.abs(wanted).max(initial=0)))
+            error = max(error, float(np.abs(actual - wanted).max(initial=0)) / scale)
+        result[os.path.basename(stem)] = f"{error:.1e}"
+        if not error <= TOLERANCE:
+            raise RuntimeError(f"{path}: the largest error is {error:.3g}, allowed {TOLERANCE}")
+
+
 def check(row, result):
     """Take the steps one by one, noting each in result."""
     ort.register_execution_provider_library(row["name"], row["library"])
@@ -49,6 +69,7 @@ def check(row, result):
     result["run"] = f"{error:.1e}"
     if not error <= TOLERANCE:
         raise RuntimeError(f"the largest error is {error:.3g}, allowed is {TOLERANCE}")
+    check_models(row, devices, result)
     del session, options
     ort.unregister_execution_provider_library(row["name"])
     result["unregister"] = "ok"

@@ -47,6 +47,7 @@ PLUGINS = {
         "library": "**/libonnxruntime_providers_webgpu.so",
         "name": "WebGpuExecutionProvider",
         "devices": "gpu:vendor=0x1ae0",
+        "needs": "swiftshader",
     },
 }
 
@@ -93,10 +94,48 @@ def install(plugin, folder):
     return found[0] if found else None
 
 
-def run_plugin(plugin, library, model):
+def unpack_debian(package, cache, folder):
+    """Download a Debian package by name and unpack it; an error message, or None."""
+    debs = cache / "debs"
+    debs.mkdir(exist_ok=True)
+    if not list(debs.glob(f"{package}_*.deb")):
+        try:
+            done = subprocess.run(
+                ["apt-get", "download", package], cwd=debs, capture_output=True, check=False
+            )
+        except FileNotFoundError:
+            return "apt-get is not there"
+        if done.returncode != 0:
+            return f"apt-get download {package} failed"
+    deb = max(debs.glob(f"{package}_*.deb"))
+    done = subprocess.run(["dpkg", "-x", str(deb), str(folder)], capture_output=True, check=False)
+    return None if done.returncode == 0 else f"dpkg -x {deb.name} failed"
+
+
+def swiftshader(cache):
+    """Environment variables with which Vulkan runs on the processor, and why there are none."""
+    folder = cache / "swiftshader"
+    for package in ("chromium-common", "libvulkan1"):
+        if error := unpack_debian(package, cache, folder):
+            return {}, error
+    drivers = sorted(folder.glob("**/vk_swiftshader_icd.json"))
+    loaders = sorted(folder.glob("**/libvulkan.so.1"))
+    if not drivers or not loaders:
+        return {}, "the packages have no libvk_swiftshader.so or no libvulkan.so.1"
+    paths = [str(loaders[0].parent), os.environ.get("LD_LIBRARY_PATH", "")]
+    return {
+        "VK_ICD_FILENAMES": str(drivers[0]),
+        "LD_LIBRARY_PATH": ":".join(path for path in paths if path),
+    }, None
+
+
+NEEDS = {"swiftshader": swiftshader}
+
+
+def run_plugin(plugin, library, model, models, extra):
     """Steps that the plugin passed, by name."""
-    row = {**plugin, "library": str(library), "model": str(model)}
-    environment = dict(os.environ)
+    row = {**plugin, "library": str(library), "model": str(model), "models": models}
+    environment = {**os.environ, **extra}
     if "devices" in plugin:
         environment["SARDONYX_HARDWARE_DEVICES"] = plugin["devices"]
     command = [sys.executable, str(HERE / "check.py"), json.dumps(row)]
@@ -120,6 +159,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("plugins", nargs="*", choices=[[], *PLUGINS], help="default: all")
     default = pathlib.Path.home() / ".cache" / "sardonyx" / "plugins"
+    parser.add_argument(
+        "--models", nargs="*", default=[], help="models with NAME.feed.npz and NAME.expected.npz"
+    )
     parser.add_argument("--cache", type=pathlib.Path, default=default, help="where packages go")
     arguments = parser.parse_args()
     arguments.cache.mkdir(parents=True, exist_ok=True)
@@ -132,9 +174,17 @@ def main():
         if library is None:
             print(f"{name:10} not run: {plugin['package']} cannot be installed here")
             continue
-        result = run_plugin(plugin, library, model)
+        extra, reason = {}, None
+        if "needs" in plugin:
+            extra, reason = NEEDS[plugin["needs"]](arguments.cache)
+        if reason is not None:
+            print(f"{name:10} not run: {reason}")
+            continue
+        result = run_plugin(plugin, library, model, arguments.models, extra)
         failed += "error" in result
         print(f"{name:10} " + "  ".join(f"{step} {result.get(step, '-')}" for step in STEPS))
+        for key in result.keys() - {*STEPS, "error"}:
+            print(f"{'':10} {key}: {result[key]}")
         if "error" in result:
             print(f"{'':10} {result['error']}")
     return 1 if failed else 0

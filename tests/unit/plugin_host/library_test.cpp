@@ -1,182 +1,6 @@
-#include <dlfcn.h>
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cstdlib>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "capi/api_tables.h"
-#include "onnx/writer.h"
-#include "unit/small_graph.h"
+#include "unit/plugin_host/tiny_session.h"
 
 namespace sardonyx {
-
-namespace {
-
-const OrtApi& api() { return capi::ort_api_table(); }
-
-/// "" on success, otherwise the message.
-std::string text_of(OrtStatus* status) {
-  if (status == nullptr) return "";
-  std::string text = api().GetErrorMessage(status);
-  api().ReleaseStatus(status);
-  return text;
-}
-
-void check_ok(OrtStatus* status) {
-  const std::string text = text_of(status);
-  CHECK(text == "");
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-bool is_loaded() {
-  void* handle = dlopen(SARDONYX_TINY_PLUGIN, RTLD_NOW | RTLD_NOLOAD);
-  if (handle != nullptr) dlclose(handle);
-  return handle != nullptr;
-}
-
-struct Env {
-  OrtEnv* env = nullptr;
-  Env() { check_ok(api().CreateEnv(ORT_LOGGING_LEVEL_FATAL, "test", &env)); }
-  ~Env() { api().ReleaseEnv(env); }
-  Env(const Env&) = delete;
-  Env& operator=(const Env&) = delete;
-
-  std::string add(const std::string& name) const {
-    return text_of(api().RegisterExecutionProviderLibrary(env, name.c_str(), SARDONYX_TINY_PLUGIN));
-  }
-  std::string remove(const std::string& name) const {
-    return text_of(api().UnregisterExecutionProviderLibrary(env, name.c_str()));
-  }
-  std::vector<const OrtEpDevice*> devices(const std::string& name) const {
-    const OrtEpDevice* const* all = nullptr;
-    size_t count = 0;
-    check_ok(api().GetEpDevices(env, &all, &count));
-    std::vector<const OrtEpDevice*> found;
-    for (size_t i = 0; i < count; ++i) {
-      if (api().EpDevice_EpName(all[i]) == name) found.push_back(all[i]);
-    }
-    return found;
-  }
-};
-
-/// y = (x * {2, 3}) + {1, 1}, z = x * x
-std::string model_bytes() {
-  SmallGraph small;
-  const ValueId x = small.input("x", {2});
-  const ValueId product = small.node("Mul", {x, small.floats({2}, {2, 3})});
-  small.graph.add_output(small.node("Add", {product, small.floats({2}, {1, 1})}));
-  small.graph.add_output(small.node("Mul", {x, x}));
-  Model model;
-  model.ir_version = 9;
-  model.opset_imports = {{"", 18}};
-  model.graph = std::move(small.infer().graph);
-  auto bytes = write_model_to_bytes(model);
-  REQUIRE(bytes.ok());
-  return std::move(bytes).value();
-}
-
-struct Options {
-  OrtSessionOptions* options = nullptr;
-  Options() { check_ok(api().CreateSessionOptions(&options)); }
-  ~Options() { api().ReleaseSessionOptions(options); }
-  Options(const Options&) = delete;
-  Options& operator=(const Options&) = delete;
-
-  std::string append(const Env& env, const std::vector<const OrtEpDevice*>& devices) const {
-    return text_of(api().SessionOptionsAppendExecutionProvider_V2(
-        options, env.env, devices.data(), devices.size(), nullptr, nullptr, 0));
-  }
-};
-
-struct LoadedModel {
-  OrtSession* session = nullptr;
-  std::string error;
-  LoadedModel(const Env& env, const Options& options) {
-    const std::string bytes = model_bytes();
-    error = text_of(api().CreateSessionFromArray(env.env, bytes.data(), bytes.size(),
-                                                 options.options, &session));
-  }
-  ~LoadedModel() { api().ReleaseSession(session); }
-  LoadedModel(const LoadedModel&) = delete;
-  LoadedModel& operator=(const LoadedModel&) = delete;
-
-  std::vector<std::string> output_names() const {
-    size_t count = 0;
-    check_ok(api().SessionGetOutputCount(session, &count));
-    OrtAllocator* allocator = nullptr;
-    check_ok(api().GetAllocatorWithDefaultOptions(&allocator));
-    std::vector<std::string> names;
-    for (size_t i = 0; i < count; ++i) {
-      char* name = nullptr;
-      check_ok(api().SessionGetOutputName(session, i, allocator, &name));
-      names.emplace_back(name);
-      check_ok(api().AllocatorFree(allocator, name));
-    }
-    return names;
-  }
-
-  /// Both outputs for x after one another, or the error.
-  std::string run(std::array<float, 2> x, std::vector<float>& results) const {
-    const auto texts = output_names();
-    std::vector<const char*> names;
-    for (const auto& text : texts) names.push_back(text.c_str());
-    OrtMemoryInfo* memory = nullptr;
-    check_ok(api().CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &memory));
-    const int64_t shape[] = {2};
-    OrtValue* input = nullptr;
-    check_ok(api().CreateTensorWithDataAsOrtValue(memory, x.data(), sizeof(x), shape, 1,
-                                                  ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &input));
-    const char* input_name = "x";
-    std::vector<OrtValue*> outputs(names.size());
-    const std::string text = text_of(api().Run(session, nullptr, &input_name, &input, 1,
-                                               names.data(), names.size(), outputs.data()));
-    for (OrtValue* output : outputs) {
-      if (output == nullptr) continue;
-      void* data = nullptr;
-      check_ok(api().GetTensorMutableData(output, &data));
-      const auto* values = static_cast<const float*>(data);
-      results.insert(results.end(), values, values + 2);
-      api().ReleaseValue(output);
-    }
-    api().ReleaseValue(input);
-    api().ReleaseMemoryInfo(memory);
-    return text;
-  }
-};
-
-const std::vector<float> kExpected = {3, 7, 1, 4};
-
-/// The message of loading and running, "" when the results are right.
-std::string use(const Env& env, const Options& options) {
-  const LoadedModel model(env, options);
-  if (!model.error.empty()) return model.error;
-  std::vector<float> results;
-  const std::string text = model.run({1, 2}, results);
-  CHECK(results == (text.empty() ? kExpected : std::vector<float>()));
-  return text;
-}
-
-/// The message of the first step that fails for a plugin with that fault.
-std::string first_error(const std::string& name) {
-  const Env env;
-  if (std::string text = env.add(name); !text.empty()) return text;
-  std::string text = "no devices";
-  if (const auto devices = env.devices(name); !devices.empty()) {
-    const Options options;
-    text = options.append(env, devices);
-    if (text.empty()) text = use(env, options);
-  }
-  CHECK(env.remove(name) == "");
-  return text;
-}
-
-}  // namespace
 
 TEST_CASE("a plugin library registers, offers its device and computes its nodes") {
   const Env env;
@@ -205,6 +29,7 @@ TEST_CASE("whatever goes wrong in a plugin is an error that names the library an
   const std::vector<Row> rows = {
       {"create_throw", {"CreateEpFactories", "thrown by CreateEpFactories"}},
       {"create_error", {"CreateEpFactories", "made no factory"}},
+      {"newer_api", {"CreateEpFactories", "needs an API that is not there"}},
       {"create_many", {"CreateEpFactories", "5 factories"}},
       {"create_null", {"CreateEpFactories", "null pointer"}},
       {"no_create_ep", {"CreateEp"}},
@@ -230,6 +55,10 @@ TEST_CASE("whatever goes wrong in a plugin is an error that names the library an
       {"compute_throw", {"Compute", "thrown by Compute"}},
       {"compute_error", {"Compute", "computed nothing"}},
       {"no_output", {"Compute", "did not make output"}},
+      {"far.no_transfer", {"CreateDataTransfer"}},
+      {"kernels.create_error", {"OrtKernelCreateFunc", "makes no kernel"}},
+      {"kernels.create_null", {"kernel", "null pointer"}},
+      {"kernels.compute_error", {"OrtKernelImpl::Compute", "computed nothing"}},
   };
   for (const Row& row : rows) {
     const std::string name = std::string("tiny.") + row.fault;
@@ -279,6 +108,32 @@ TEST_CASE("a library that is unregistered stays open until its last user is gone
   CHECK(results == kExpected);
   model.reset();
   CHECK(!is_loaded());
+}
+
+TEST_CASE("library, options, session and environment may go in every order") {
+  enum Step { kLibrary, kOptions, kSession, kEnvironment };
+  for (const std::string name : {"tiny", "tiny.far.kernels.stream"}) {
+    std::array<int, 4> order = {kLibrary, kOptions, kSession, kEnvironment};
+    do {
+      auto env = std::make_unique<Env>();
+      REQUIRE(env->add(name) == "");
+      auto options = std::make_unique<Options>();
+      REQUIRE(options->append(*env, env->devices(name)) == "");
+      auto model = std::make_unique<LoadedModel>(*env, *options);
+      REQUIRE(model->error == "");
+      for (const int step : order) {
+        if (step == kLibrary && env != nullptr) CHECK(env->remove(name) == "");
+        if (step == kOptions) options.reset();
+        if (step == kSession) model.reset();
+        if (step == kEnvironment) env.reset();
+        if (model == nullptr) continue;
+        std::vector<float> results;
+        CHECK(model->run({1, 2}, results) == "");
+        CHECK(results == kExpected);
+      }
+      CHECK(!is_loaded());
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
 }
 
 TEST_CASE("a session outlives its environment and its options") {
