@@ -23,7 +23,7 @@ Result<void*> open_library(const char* path) {
   dlerror();
   if (void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)) return handle;
   const char* reason = dlerror();
-  return failure(Code::NoSuchFile, "the custom operator library '{}' cannot be loaded: {}", path,
+  return failure(kPlainFailure, "the custom operator library '{}' cannot be loaded: {}", path,
                  reason != nullptr ? reason : "no reason given");
 }
 
@@ -105,7 +105,7 @@ OrtStatus* RegisterCustomOpsUsingFunction(OrtSessionOptions* options,
     }
     void* symbol = dlsym(RTLD_DEFAULT, registration_func_name);
     if (symbol == nullptr) {
-      return failure(Code::InvalidArgument, "no loaded library has a function '{}'",
+      return failure(kPlainFailure, "no loaded library has a function '{}'",
                      registration_func_name);
     }
     return call_registration(symbol, options, fmt::format("{}()", registration_func_name));

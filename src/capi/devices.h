@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,5 +40,5 @@ struct OrtEpDevice {
   const OrtHardwareDevice* plugin_device = nullptr;
   std::weak_ptr<const sardonyx::plugin_host::Library> library;
   /// The library was unregistered: sessions that have the device go on, no new one may take it.
-  bool is_retired = false;
+  std::atomic<bool> is_retired = false;
 };

@@ -8,23 +8,32 @@
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
 #include "capi/status.h"
+#include "session/bound_threads.h"
 
 namespace sardonyx::capi {
 
 namespace {
 
-/// One environment for all handles of a process that live at the same time, so that sessions share
-/// weights and threads whoever made them.
-std::shared_ptr<Environment> shared_environment() {
+/// T of the process, made by `make` when no handle has it: all handles that live at the same time
+/// share it.
+template <typename T>
+std::shared_ptr<T> shared_by_process(std::shared_ptr<T> (*make)()) {
   static std::mutex mutex;
-  static std::weak_ptr<Environment> current;
+  static std::weak_ptr<T> current;
   const std::lock_guard lock(mutex);
-  auto environment = current.lock();
-  if (environment == nullptr) {
-    environment = make_environment();
-    current = environment;
+  auto shared = current.lock();
+  if (shared == nullptr) {
+    shared = make();
+    current = shared;
   }
-  return environment;
+  return shared;
+}
+
+/// Sessions share weights and threads whoever made their environments.
+std::shared_ptr<Environment> shared_environment() { return shared_by_process(&make_environment); }
+
+std::shared_ptr<ProcessState> process_state() {
+  return shared_by_process<ProcessState>([] { return std::make_shared<ProcessState>(); });
 }
 
 Severity to_severity(int level) { return static_cast<Severity>(std::min(4, std::max(0, level))); }
@@ -32,11 +41,15 @@ Severity to_severity(int level) { return static_cast<Severity>(std::min(4, std::
 Status create(OrtLoggingLevel level, const OrtThreadingOptions* threading, OrtEnv** out) {
   SDX_TRY(require(out, "out"));
   set_log_level(to_severity(level));
-  auto made = std::make_unique<OrtEnv>(OrtEnv{shared_environment()});
+  auto made = std::make_unique<OrtEnv>(OrtEnv{shared_environment(), process_state()});
   if (threading != nullptr) {
     ThreadPoolOptions options;
     options.thread_count = threading->thread_count;
     SDX_ASSIGN(options.functions, threading->threads.functions());
+    if (!threading->affinities.empty()) {
+      SDX_ASSIGN(Affinities affinities, parse_affinities(threading->affinities));
+      if (!options.functions.start) options.functions = bound_threads(std::move(affinities));
+    }
     if (!made->environment->shared_pool(std::move(options))->is_complete()) {
       return failure(Code::InvalidArgument,
                      "the custom function that creates threads returned none");
@@ -120,6 +133,7 @@ OrtStatus* UpdateEnvWithCustomLogLevel(OrtEnv*, OrtLoggingLevel log_severity_lev
 
 OrtStatus* CreateThreadingOptions(OrtThreadingOptions** out) noexcept {
   return guarded("CreateThreadingOptions", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     *out = new OrtThreadingOptions;
     return {};
   });
@@ -129,8 +143,28 @@ void ReleaseThreadingOptions(OrtThreadingOptions* object) noexcept { delete obje
 
 OrtStatus* SetGlobalIntraOpNumThreads(OrtThreadingOptions* tp_options,
                                       int intra_op_num_threads) noexcept {
-  tp_options->thread_count = intra_op_num_threads;
-  return nullptr;
+  return guarded("SetGlobalIntraOpNumThreads", [&]() -> Status {
+    SDX_TRY(require(tp_options, "tp_options"));
+    tp_options->thread_count = intra_op_num_threads;
+    return {};
+  });
+}
+
+OrtStatus* SetGlobalIntraOpThreadAffinity(OrtThreadingOptions* tp_options,
+                                          const char* affinity_string) noexcept {
+  return guarded("SetGlobalIntraOpThreadAffinity", [&]() -> Status {
+    constexpr size_t kLengthMax = 4096;
+    SDX_TRY(require(tp_options, "tp_options"));
+    SDX_TRY(require(affinity_string, "affinity_string"));
+    const std::string_view text = affinity_string;
+    if (text.empty() || text.size() > kLengthMax) {
+      return failure(Code::InvalidArgument,
+                     "an affinity string has between 1 and {} characters, found {}", kLengthMax,
+                     text.size());
+    }
+    tp_options->affinities = text;
+    return {};
+  });
 }
 
 // Nodes run one after the other, each on all threads: there is no second pool to size.
@@ -140,6 +174,8 @@ OrtStatus* SetGlobalDenormalAsZero(OrtThreadingOptions*) noexcept { return nullp
 
 OrtStatus* GetAvailableProviders(char*** out_ptr, int* provider_length) noexcept {
   return guarded("GetAvailableProviders", [&]() -> Status {
+    SDX_TRY(require(out_ptr, "out_ptr"));
+    SDX_TRY(require(provider_length, "provider_length"));
     const auto environment = shared_environment();
     const auto& providers = environment->providers();
     auto names = std::make_unique<char*[]>(providers.size());
@@ -168,6 +204,7 @@ const char* GetBuildInfoString() noexcept {
 
 OrtStatus* CreatePrepackedWeightsContainer(OrtPrepackedWeightsContainer** out) noexcept {
   return guarded("CreatePrepackedWeightsContainer", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     *out = new OrtPrepackedWeightsContainer;
     return {};
   });
@@ -191,6 +228,7 @@ void OrtKeyValuePairs::refresh() {
 namespace sardonyx::capi {
 
 void CreateKeyValuePairs(OrtKeyValuePairs** out) noexcept {
+  if (out == nullptr) return;
   *out = new (std::nothrow) OrtKeyValuePairs;
 }
 
@@ -212,6 +250,7 @@ const char* GetKeyValue(const OrtKeyValuePairs* kvps, const char* key) noexcept 
 
 void GetKeyValuePairs(const OrtKeyValuePairs* kvps, const char* const** keys,
                       const char* const** values, size_t* entrie_count) noexcept {
+  if (kvps == nullptr || keys == nullptr || values == nullptr || entrie_count == nullptr) return;
   *keys = kvps->keys.data();
   *values = kvps->values.data();
   *entrie_count = kvps->keys.size();

@@ -48,6 +48,8 @@ OrtStatus* Graph_GetNumOperatorSets(const OrtGraph* graph, size_t* operator_set_
 OrtStatus* Graph_GetOperatorSets(const OrtGraph* graph, const char** domains,
                                  int64_t* opset_versions, size_t operator_set_count) noexcept {
   return guarded("Graph_GetOperatorSets", [&]() -> Status {
+    SDX_TRY(require(domains, "domains"));
+    SDX_TRY(require(opset_versions, "opset_versions"));
     SDX_ASSIGN(const GraphView* view, view_of(graph));
     const auto& imports = view->facts().opset_imports;
     SDX_TRY(check_room(imports.size(), operator_set_count, domains, "domains"));
@@ -119,6 +121,7 @@ OrtStatus* Graph_GetNumNodes(const OrtGraph* graph, size_t* node_count) noexcept
 OrtStatus* Graph_GetNodes(const OrtGraph* graph, const OrtNode** nodes,
                           size_t node_count) noexcept {
   return guarded("Graph_GetNodes", [&]() -> Status {
+    SDX_TRY(require(nodes, "nodes"));
     SDX_ASSIGN(const GraphView* view, view_of(graph));
     SDX_TRY(check_room(view->nodes().size(), node_count, nodes, "nodes"));
     for (const ViewNode& node : view->nodes()) *nodes++ = &node;

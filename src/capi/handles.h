@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,14 +40,24 @@ struct Opaque {
   std::vector<std::byte> bytes;
 };
 
+/// How the caller stores a sparse tensor. Its datum has coordinates as well, but for blocks.
+struct SparseLayout {
+  OrtSparseFormat format = ORT_SPARSE_UNDEFINED;
+  /// Where values are copied to; null for a tensor over the caller's memory.
+  OrtAllocator* allocator = nullptr;
+  Tensor csr_inner = {};
+  Tensor csr_outer = {};
+  /// int32 [2, blocks].
+  Tensor block_indices = {};
+};
+
 }  // namespace sardonyx::capi
 
 struct OrtValue {
   sardonyx::Datum datum;
   OrtMemoryInfo memory;
-  /// Indices of a sparse tensor that is stored by rows.
-  sardonyx::Tensor csr_inner = {};
-  sardonyx::Tensor csr_outer = {};
+  /// Null for a sparse tensor whose coordinates are all there is to know.
+  std::shared_ptr<const sardonyx::capi::SparseLayout> sparse = {};
   std::shared_ptr<const sardonyx::capi::Opaque> opaque = {};
 };
 
@@ -105,6 +116,7 @@ struct CustomThreads {
 struct OrtThreadingOptions {
   int thread_count = 0;
   sardonyx::capi::CustomThreads threads;
+  std::string affinities;
 };
 
 namespace sardonyx::capi {
@@ -128,12 +140,30 @@ struct OrtPrepackedWeightsContainer {
   int unused = 0;
 };
 
+namespace sardonyx::capi {
+
+/// What all environments and sessions of a process share beside models; it lives as long as one of
+/// them.
+struct ProcessState {
+  /// The plugin libraries, from the first time that anybody asks for devices. It belongs to the
+  /// plugin host, which looks at it under a lock of its own.
+  std::shared_ptr<void> plugins;
+
+  std::mutex mutex;
+  /// The program's allocators that all sessions may use, one per memory.
+  std::vector<OrtAllocator*> allocators;
+
+  /// The allocator for that memory, or null.
+  OrtAllocator* find_allocator(const OrtMemoryInfo& memory);
+};
+
+}  // namespace sardonyx::capi
+
 struct OrtEnv {
   std::shared_ptr<sardonyx::Environment> environment;
+  std::shared_ptr<sardonyx::capi::ProcessState> process;
   /// Configuration entries, as CreateEnvWithOptions takes them.
   std::map<std::string, std::string> entries = {};
-  /// The plugin libraries of the process, from the first time that anybody asks for devices.
-  mutable std::shared_ptr<void> plugins = nullptr;
   /// The program's logging function, which hears all messages while the environment lives.
   std::shared_ptr<const sardonyx::LogSink> log_sink = nullptr;
 };
@@ -155,12 +185,24 @@ struct OrtCustomOpDomain {
   std::shared_ptr<sardonyx::capi::CustomDomain> state;
 };
 
+namespace sardonyx::capi {
+
+/// A provider that session options ask for.
+struct ProviderChoice {
+  std::string name;
+  /// None for a provider that was asked for by its name alone.
+  std::vector<const OrtEpDevice*> devices;
+};
+
+}  // namespace sardonyx::capi
+
 struct OrtSessionOptions {
   sardonyx::SessionOptions options;
   std::vector<std::shared_ptr<const sardonyx::capi::CustomDomain>> custom_domains;
   sardonyx::capi::CustomThreads threads;
   ExecutionMode execution_mode = ORT_SEQUENTIAL;
-  std::optional<sardonyx::Severity> log_level;
+  /// -1: that of the environment. Checked when a session is made.
+  int log_level = -1;
   /// Hears the messages of the sessions that are made with these options.
   std::shared_ptr<const sardonyx::LogSink> log_sink;
   bool mem_pattern = true;
@@ -171,6 +213,10 @@ struct OrtSessionOptions {
   using AtCreation = std::function<sardonyx::Status(const OrtSessionOptions& given,
                                                     sardonyx::SessionOptions& chosen)>;
   std::vector<AtCreation> at_creation;
+  /// The first provider that was asked for, when one was.
+  std::optional<sardonyx::capi::ProviderChoice> first_choice;
+  /// What a selection policy would choose among the devices of now; empty when there is none.
+  std::function<sardonyx::Result<std::vector<const OrtEpDevice*>>()> choose_devices;
   sardonyx::capi::EpContextData ep_context_data;
   /// Bytes of the model that a weightless compiled one belongs to; the program's, none by default.
   std::span<const std::byte> weightless_source;
@@ -184,6 +230,8 @@ struct OrtRunOptions {
   int log_severity_level = -1;
   int log_verbosity_level = 0;
   std::map<std::string, std::string> entries;
+  /// Where a trace of the run goes; "" = nowhere.
+  std::string profile_prefix;
   /// Their parameters are inputs of the run beside those that are fed.
   std::vector<std::shared_ptr<const sardonyx::capi::LoraParameters>> adapters;
 };
@@ -192,10 +240,15 @@ struct OrtSession {
   /// Outlives the session, whatever the caller releases first.
   std::shared_ptr<sardonyx::Environment> environment;
   std::unique_ptr<sardonyx::Session> session;
+  std::shared_ptr<sardonyx::capi::ProcessState> process;
   std::optional<sardonyx::Severity> log_level;
   std::shared_ptr<const sardonyx::LogSink> log_sink;
-  /// As in OrtEnv.
-  mutable std::shared_ptr<void> plugins;
+  /// Who took which nodes; empty unless the session was told to remember.
+  std::vector<std::unique_ptr<OrtEpAssignedSubgraph>> assigned_parts;
+  std::vector<const OrtEpAssignedSubgraph*> assigned_part_list;
+
+  OrtSession();
+  ~OrtSession();
 };
 
 struct OrtModelMetadata {

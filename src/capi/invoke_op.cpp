@@ -63,6 +63,7 @@ OrtStatus* InvokeOp(const OrtKernelContext* context, const OrtOp* ort_op,
                     const OrtValue* const* input_values, int input_count,
                     OrtValue* const* output_values, int output_count) noexcept {
   return guarded("InvokeOp", [&]() -> Status {
+    if (input_count != 0) SDX_TRY(require(input_values, "input_values"));
     SDX_TRY(require(context, "context"));
     SDX_TRY(require(ort_op, "ort_op"));
     SDX_TRY(check_count(*ort_op, "inputs", ort_op->input_count, input_count));

@@ -19,7 +19,7 @@ Status check_name(const Values& values, std::string_view name, std::string_view 
     if (value.name == name) return {};
     known.push_back(value.name);
   }
-  return failure(Code::InvalidArgument, "the model has no {} '{}'; there are: {}", what, name,
+  return failure(kPlainFailure, "the model has no {} '{}'; there are: {}", what, name,
                  join(known, ", "));
 }
 
@@ -35,6 +35,7 @@ OrtIoBinding::Output& output_named(OrtIoBinding& binding, const char* name) {
 
 OrtStatus* CreateIoBinding(OrtSession* session, OrtIoBinding** out) noexcept {
   return guarded("CreateIoBinding", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(session, "session"));
     auto made = std::make_unique<OrtIoBinding>();
     made->session = session;
@@ -48,6 +49,8 @@ void ReleaseIoBinding(OrtIoBinding* object) noexcept { delete object; }
 OrtStatus* BindInput(OrtIoBinding* binding_ptr, const char* name,
                      const OrtValue* val_ptr) noexcept {
   return guarded("BindInput", [&]() -> Status {
+    SDX_TRY(require(binding_ptr, "binding_ptr"));
+    SDX_TRY(require(name, "name"));
     SDX_TRY(require(val_ptr, "val_ptr"));
     const Session& session = *binding_ptr->session->session;
     if (!check_name(session.overridable_initializers(), name, "").ok()) {
@@ -66,6 +69,8 @@ OrtStatus* BindInput(OrtIoBinding* binding_ptr, const char* name,
 OrtStatus* BindOutput(OrtIoBinding* binding_ptr, const char* name,
                       const OrtValue* val_ptr) noexcept {
   return guarded("BindOutput", [&]() -> Status {
+    SDX_TRY(require(binding_ptr, "binding_ptr"));
+    SDX_TRY(require(name, "name"));
     SDX_TRY(require(val_ptr, "val_ptr"));
     SDX_TRY(check_name(binding_ptr->session->session->outputs(), name, "output"));
     OrtIoBinding::Output& output = output_named(*binding_ptr, name);
@@ -78,6 +83,8 @@ OrtStatus* BindOutput(OrtIoBinding* binding_ptr, const char* name,
 OrtStatus* BindOutputToDevice(OrtIoBinding* binding_ptr, const char* name,
                               const OrtMemoryInfo* mem_info_ptr) noexcept {
   return guarded("BindOutputToDevice", [&]() -> Status {
+    SDX_TRY(require(binding_ptr, "binding_ptr"));
+    SDX_TRY(require(name, "name"));
     SDX_TRY(require(mem_info_ptr, "mem_info_ptr"));
     SDX_TRY(check_name(binding_ptr->session->session->outputs(), name, "output"));
     const Place* place = place_of(*mem_info_ptr);
@@ -93,8 +100,14 @@ OrtStatus* BindOutputToDevice(OrtIoBinding* binding_ptr, const char* name,
   });
 }
 
-void ClearBoundInputs(OrtIoBinding* binding_ptr) noexcept { binding_ptr->inputs.clear(); }
-void ClearBoundOutputs(OrtIoBinding* binding_ptr) noexcept { binding_ptr->outputs.clear(); }
+void ClearBoundInputs(OrtIoBinding* binding_ptr) noexcept {
+  if (binding_ptr == nullptr) return;
+  binding_ptr->inputs.clear();
+}
+void ClearBoundOutputs(OrtIoBinding* binding_ptr) noexcept {
+  if (binding_ptr == nullptr) return;
+  binding_ptr->outputs.clear();
+}
 
 // Memory of the processor needs no waiting.
 OrtStatus* SynchronizeBoundInputs(OrtIoBinding*) noexcept { return nullptr; }
@@ -140,6 +153,11 @@ OrtStatus* RunWithBinding(OrtSession* session, const OrtRunOptions* run_options,
 OrtStatus* GetBoundOutputNames(const OrtIoBinding* binding_ptr, OrtAllocator* allocator,
                                char** buffer, size_t** lengths, size_t* count) noexcept {
   return guarded("GetBoundOutputNames", [&]() -> Status {
+    SDX_TRY(require(binding_ptr, "binding_ptr"));
+    SDX_TRY(require(allocator, "allocator"));
+    SDX_TRY(require(buffer, "buffer"));
+    SDX_TRY(require(lengths, "lengths"));
+    SDX_TRY(require(count, "count"));
     *buffer = nullptr;
     *lengths = nullptr;
     *count = binding_ptr->outputs.size();
@@ -162,6 +180,10 @@ OrtStatus* GetBoundOutputNames(const OrtIoBinding* binding_ptr, OrtAllocator* al
 OrtStatus* GetBoundOutputValues(const OrtIoBinding* binding_ptr, OrtAllocator* allocator,
                                 OrtValue*** output, size_t* output_count) noexcept {
   return guarded("GetBoundOutputValues", [&]() -> Status {
+    SDX_TRY(require(binding_ptr, "binding_ptr"));
+    SDX_TRY(require(allocator, "allocator"));
+    SDX_TRY(require(output, "output"));
+    SDX_TRY(require(output_count, "output_count"));
     *output = nullptr;
     *output_count = binding_ptr->outputs.size();
     if (*output_count == 0) return {};

@@ -48,6 +48,7 @@ Status make_output(OrtKernelContext& context, size_t index, const int64_t* dims,
 
 OrtStatus* KernelContext_GetInputCount(const OrtKernelContext* context, size_t* out) noexcept {
   return guarded("KernelContext_GetInputCount", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(context, "context"));
     *out = context->inputs.size();
     return {};
@@ -56,6 +57,7 @@ OrtStatus* KernelContext_GetInputCount(const OrtKernelContext* context, size_t* 
 
 OrtStatus* KernelContext_GetOutputCount(const OrtKernelContext* context, size_t* out) noexcept {
   return guarded("KernelContext_GetOutputCount", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(context, "context"));
     *out = context->outputs.size();
     return {};
@@ -65,6 +67,7 @@ OrtStatus* KernelContext_GetOutputCount(const OrtKernelContext* context, size_t*
 OrtStatus* KernelContext_GetInput(const OrtKernelContext* context, size_t index,
                                   const OrtValue** out) noexcept {
   return guarded("KernelContext_GetInput", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(context, "context"));
     SDX_TRY(check_index(index, context->inputs.size()));
     const OrtValue& input = context->inputs[index];
@@ -77,6 +80,7 @@ OrtStatus* KernelContext_GetOutput(OrtKernelContext* context, size_t index,
                                    const int64_t* dim_values, size_t dim_count,
                                    OrtValue** out) noexcept {
   return guarded("KernelContext_GetOutput", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(context, "context"));
     SDX_TRY(check_index(index, context->outputs.size()));
     OrtKernelContext::Output& output = context->outputs[index];
@@ -103,6 +107,7 @@ OrtStatus* KernelContext_GetPreallocatedOutput(const OrtKernelContext* context, 
 // The processor has no streams.
 OrtStatus* KernelContext_GetGPUComputeStream(const OrtKernelContext* context, void** out) noexcept {
   return guarded("KernelContext_GetGPUComputeStream", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(context, "context"));
     SDX_TRY(require(out, "out"));
     OrtSyncStream* stream = context->host != nullptr ? context->host->stream() : nullptr;
@@ -137,6 +142,7 @@ OrtStatus* KernelContext_GetResource(const OrtKernelContext* context, int resour
 OrtStatus* KernelContext_GetLogger(const OrtKernelContext* context,
                                    const OrtLogger** logger) noexcept {
   return guarded("KernelContext_GetLogger", [&]() -> Status {
+    SDX_TRY(require(logger, "logger"));
     SDX_TRY(require(context, "context"));
     *logger = &default_logger();
     return {};

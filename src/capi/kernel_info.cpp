@@ -85,6 +85,7 @@ Result<const Operand*> operand(const std::vector<Operand>& operands, size_t inde
 }
 
 Status type_of(const std::vector<Operand>& operands, size_t index, OrtTypeInfo** type_info) {
+  SDX_TRY(require(type_info, "type_info"));
   SDX_ASSIGN(const Operand* found, operand(operands, index));
   if (!found->is_there) return failure(Code::InvalidArgument, "operand {} is left out", index);
   *type_info = new_type_info(found->type, found->symbols);
@@ -99,6 +100,7 @@ Status name_of(const std::vector<Operand>& operands, size_t index, char* out, si
 /// Texts in the allocator's memory, which the caller gives back one by one.
 Status copy_texts(const std::vector<std::string>& texts, OrtAllocator* allocator, char*** out) {
   SDX_TRY(require(allocator, "allocator"));
+  SDX_TRY(require(out, "out"));
   auto** made = static_cast<char**>(
       allocator->Alloc(allocator, std::max<size_t>(1, texts.size()) * sizeof(char*)));
   if (made == nullptr) return failure(Code::OutOfMemory, "no memory for {} texts", texts.size());
@@ -156,6 +158,7 @@ void ReleaseKernelInfo(OrtKernelInfo* object) noexcept { delete object; }
 OrtStatus* KernelInfoGetAttribute_float(const OrtKernelInfo* info, const char* name,
                                         float* out) noexcept {
   return guarded("KernelInfoGetAttribute_float", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_ASSIGN(const float* value, attribute<float>(info, name));
     *out = *value;
     return {};
@@ -165,6 +168,7 @@ OrtStatus* KernelInfoGetAttribute_float(const OrtKernelInfo* info, const char* n
 OrtStatus* KernelInfoGetAttribute_int64(const OrtKernelInfo* info, const char* name,
                                         int64_t* out) noexcept {
   return guarded("KernelInfoGetAttribute_int64", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_ASSIGN(const std::int64_t* value, attribute<std::int64_t>(info, name));
     *out = *value;
     return {};
@@ -212,6 +216,7 @@ OrtStatus* KernelInfoGetAttribute_tensor(const OrtKernelInfo* info, const char* 
                                          OrtAllocator* allocator, OrtValue** out) noexcept {
   return guarded("KernelInfoGetAttribute_tensor", [&]() -> Status {
     SDX_TRY(require(out, "out"));
+    SDX_TRY(require(allocator, "allocator"));
     SDX_ASSIGN(const Tensor* source, attribute<Tensor>(info, name));
     SDX_ASSIGN(Tensor copy, allocate_with(allocator, source->dtype(), source->shape()));
     copy_elements(*source, copy);
@@ -223,6 +228,8 @@ OrtStatus* KernelInfoGetAttribute_tensor(const OrtKernelInfo* info, const char* 
 OrtStatus* KernelInfoGetConstantInput_tensor(const OrtKernelInfo* info, size_t index,
                                              int* is_constant, const OrtValue** out) noexcept {
   return guarded("KernelInfoGetConstantInput_tensor", [&]() -> Status {
+    SDX_TRY(require(is_constant, "is_constant"));
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(info, "info"));
     SDX_ASSIGN(const Operand* found, operand(info->node->inputs, index));
     *is_constant = found->constant != nullptr ? 1 : 0;
@@ -233,6 +240,7 @@ OrtStatus* KernelInfoGetConstantInput_tensor(const OrtKernelInfo* info, size_t i
 
 OrtStatus* KernelInfo_GetInputCount(const OrtKernelInfo* info, size_t* out) noexcept {
   return guarded("KernelInfo_GetInputCount", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(info, "info"));
     *out = info->node->inputs.size();
     return {};
@@ -241,6 +249,7 @@ OrtStatus* KernelInfo_GetInputCount(const OrtKernelInfo* info, size_t* out) noex
 
 OrtStatus* KernelInfo_GetOutputCount(const OrtKernelInfo* info, size_t* out) noexcept {
   return guarded("KernelInfo_GetOutputCount", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(info, "info"));
     *out = info->node->outputs.size();
     return {};
@@ -340,6 +349,7 @@ OrtStatus* KernelInfoGetAllocator(const OrtKernelInfo* info, OrtMemType mem_type
 
 OrtStatus* KernelInfo_GetLogger(const OrtKernelInfo* info, const OrtLogger** logger) noexcept {
   return guarded("KernelInfo_GetLogger", [&]() -> Status {
+    SDX_TRY(require(logger, "logger"));
     SDX_TRY(require(info, "info"));
     *logger = &default_logger();
     return {};

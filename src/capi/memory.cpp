@@ -131,6 +131,28 @@ Status copy_text(OrtAllocator* allocator, const std::string& text, char** out) {
   return {};
 }
 
+namespace {
+
+constexpr std::string_view kArenaKeys[] = {"max_mem",
+                                           "arena_extend_strategy",
+                                           "initial_chunk_size_bytes",
+                                           "max_dead_bytes_per_chunk",
+                                           "initial_growth_chunk_size_bytes",
+                                           "max_power_of_two_extend_bytes",
+                                           "use_cuda_mempool",
+                                           "cuda_mempool_release_threshold",
+                                           "cuda_mempool_bytes_to_keep_on_shrink"};
+
+Status check_arena_key(const char* key) {
+  SDX_TRY(require(key, "a key"));
+  for (const std::string_view known : kArenaKeys) {
+    if (known == key) return {};
+  }
+  return failure(Code::InvalidArgument, "Invalid key found: {}", key);
+}
+
+}  // namespace
+
 OrtStatus* CreateMemoryInfo(const char* name, OrtAllocatorType type, int id, OrtMemType mem_type,
                             OrtMemoryInfo** out) noexcept {
   return guarded("CreateMemoryInfo", [&]() -> Status {
@@ -197,41 +219,63 @@ OrtStatus* CompareMemoryInfo(const OrtMemoryInfo* info1, const OrtMemoryInfo* in
 }
 
 OrtStatus* MemoryInfoGetName(const OrtMemoryInfo* ptr, const char** out) noexcept {
-  *out = ptr->name.c_str();
-  return nullptr;
+  return guarded("MemoryInfoGetName", [&]() -> Status {
+    SDX_TRY(require(ptr, "ptr"));
+    SDX_TRY(require(out, "out"));
+    *out = ptr->name.c_str();
+    return {};
+  });
 }
 
 OrtStatus* MemoryInfoGetId(const OrtMemoryInfo* ptr, int* out) noexcept {
-  *out = ptr->id;
-  return nullptr;
+  return guarded("MemoryInfoGetId", [&]() -> Status {
+    SDX_TRY(require(ptr, "ptr"));
+    SDX_TRY(require(out, "out"));
+    *out = ptr->id;
+    return {};
+  });
 }
 
 OrtStatus* MemoryInfoGetMemType(const OrtMemoryInfo* ptr, OrtMemType* out) noexcept {
-  *out = ptr->mem_type;
-  return nullptr;
+  return guarded("MemoryInfoGetMemType", [&]() -> Status {
+    SDX_TRY(require(ptr, "ptr"));
+    SDX_TRY(require(out, "out"));
+    *out = ptr->mem_type;
+    return {};
+  });
 }
 
 OrtStatus* MemoryInfoGetType(const OrtMemoryInfo* ptr, OrtAllocatorType* out) noexcept {
-  *out = ptr->allocator_type;
-  return nullptr;
+  return guarded("MemoryInfoGetType", [&]() -> Status {
+    SDX_TRY(require(ptr, "ptr"));
+    SDX_TRY(require(out, "out"));
+    *out = ptr->allocator_type;
+    return {};
+  });
 }
 
 void MemoryInfoGetDeviceType(const OrtMemoryInfo* ptr, OrtMemoryInfoDeviceType* out) noexcept {
+  if (ptr == nullptr || out == nullptr) return;
   *out = ptr->device_type;
 }
 
 OrtDeviceMemoryType MemoryInfoGetDeviceMemType(const OrtMemoryInfo* ptr) noexcept {
+  if (ptr == nullptr) return {};
   return ptr->device_memory;
 }
 
-uint32_t MemoryInfoGetVendorId(const OrtMemoryInfo* ptr) noexcept { return ptr->vendor_id; }
+uint32_t MemoryInfoGetVendorId(const OrtMemoryInfo* ptr) noexcept {
+  if (ptr == nullptr) return {};
+  return ptr->vendor_id;
+}
 
 OrtStatus* AllocatorAlloc(OrtAllocator* ort_allocator, size_t size, void** out) noexcept {
   return guarded("AllocatorAlloc", [&]() -> Status {
     SDX_TRY(require(ort_allocator, "ort_allocator"));
+    SDX_TRY(require(out, "out"));
     *out = ort_allocator->Alloc(ort_allocator, size);
     if (*out != nullptr) return {};
-    return failure(Code::OutOfMemory, "no memory for {} bytes", size);
+    return failure(Code::Runtime, "no memory for {} bytes", size);
   });
 }
 
@@ -245,6 +289,7 @@ OrtStatus* AllocatorFree(OrtAllocator* ort_allocator, void* memory) noexcept {
 
 OrtStatus* AllocatorGetInfo(const OrtAllocator* ort_allocator, const OrtMemoryInfo** out) noexcept {
   return guarded("AllocatorGetInfo", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(ort_allocator, "ort_allocator"));
     *out = ort_allocator->Info(ort_allocator);
     return {};
@@ -265,8 +310,11 @@ OrtStatus* AllocatorGetStats(const OrtAllocator* ort_allocator, OrtKeyValuePairs
 }
 
 OrtStatus* GetAllocatorWithDefaultOptions(OrtAllocator** out) noexcept {
-  *out = default_allocator();
-  return nullptr;
+  return guarded("GetAllocatorWithDefaultOptions", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
+    *out = default_allocator();
+    return {};
+  });
 }
 
 void ReleaseAllocator(OrtAllocator* object) noexcept {
@@ -290,9 +338,12 @@ OrtStatus* CreateArenaCfg(size_t max_mem, int arena_extend_strategy, int initial
 OrtStatus* CreateArenaCfgV2(const char* const* arena_config_keys, const size_t* arena_config_values,
                             size_t key_count, OrtArenaCfg** out) noexcept {
   return guarded("CreateArenaCfgV2", [&]() -> Status {
+    if (key_count != 0) SDX_TRY(require(arena_config_keys, "arena_config_keys"));
+    if (key_count != 0) SDX_TRY(require(arena_config_values, "arena_config_values"));
     SDX_TRY(require(out, "out"));
     auto made = std::make_unique<OrtArenaCfg>();
     for (size_t i = 0; i < key_count; ++i) {
+      SDX_TRY(check_arena_key(arena_config_keys[i]));
       made->entries[arena_config_keys[i]] = arena_config_values[i];
     }
     *out = made.release();
@@ -301,20 +352,5 @@ OrtStatus* CreateArenaCfgV2(const char* const* arena_config_keys, const size_t* 
 }
 
 void ReleaseArenaCfg(OrtArenaCfg* object) noexcept { delete object; }
-
-// Arenas are planned per session, so that a shared one would hold nothing: the request is taken.
-OrtStatus* CreateAndRegisterAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info,
-                                      const OrtArenaCfg*) noexcept {
-  return guarded("CreateAndRegisterAllocator", [&]() -> Status {
-    SDX_TRY(require(env, "env"));
-    return require(mem_info, "mem_info");
-  });
-}
-
-OrtStatus* CreateAndRegisterAllocatorV2(OrtEnv* env, const char*, const OrtMemoryInfo* mem_info,
-                                        const OrtArenaCfg*, const char* const*, const char* const*,
-                                        size_t) noexcept {
-  return CreateAndRegisterAllocator(env, mem_info, nullptr);
-}
 
 }  // namespace sardonyx::capi

@@ -19,7 +19,7 @@ OrtStatus* CreateOpaqueValue(const char* domain_name, const char* type_name,
     const auto* begin = static_cast<const std::byte*>(data_container);
     auto opaque = std::make_shared<const Opaque>(
         Opaque{domain_name, type_name, {begin, begin + data_container_size}});
-    *out = new OrtValue{Datum(), cpu_memory_info(), {}, {}, std::move(opaque)};
+    *out = new OrtValue{Datum(), cpu_memory_info(), {}, std::move(opaque)};
     return {};
   });
 }

@@ -15,6 +15,14 @@ OrtStatus* RunAsync(OrtSession* session, const OrtRunOptions* run_options,
   return guarded("RunAsync", [&]() -> Status {
     SDX_TRY(require(session, "session"));
     SDX_TRY(require(reinterpret_cast<const void*>(run_async_callback), "run_async_callback"));
+    if (input_count != 0) {
+      SDX_TRY(require(input_names, "input_names"));
+      SDX_TRY(require(input, "input"));
+    }
+    if (output_count != 0) {
+      SDX_TRY(require(output_names, "output_names"));
+      SDX_TRY(require(output, "output"));
+    }
     // The caller keeps values and options alive until the callback; the arrays may go at once.
     std::vector<const char*> inputs(input_names, input_names + input_count);
     std::vector<const OrtValue*> values(input, input + input_count);

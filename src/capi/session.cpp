@@ -30,7 +30,7 @@ class SessionLog {
 
 Status value_at(const std::vector<SessionValue>& values, size_t index, const SessionValue** out) {
   if (index >= values.size()) {
-    return failure(Code::InvalidArgument, "index {} is outside the {} there are", index,
+    return failure(kPlainFailure, "index {} is outside the {} there are", index,
                    values.size());
   }
   *out = &values[index];
@@ -46,6 +46,7 @@ Status name_at(const std::vector<SessionValue>& values, size_t index, OrtAllocat
 
 Status type_at(const std::vector<SessionValue>& values, size_t index, OrtTypeInfo** out) {
   const SessionValue* value = nullptr;
+  SDX_TRY(require(out, "type_info"));
   SDX_TRY(value_at(values, index, &value));
   *out = new_type_info(value->type, value->symbols);
   return {};
@@ -80,15 +81,29 @@ SessionOptions for_model_bytes(SessionOptions options) {
   return options;
 }
 
+namespace {
+
+/// Errors   for a level that there is not.
+Result<std::optional<Severity>> severity_of(const OrtSessionOptions& options) {
+  if (options.log_level == -1) return std::optional<Severity>();
+  if (options.log_level < -1 || options.log_level > 4) {
+    return failure(kPlainFailure, "session_log_severity_level is {}, expected 0 to 4",
+                   options.log_level);
+  }
+  return std::optional<Severity>(static_cast<Severity>(options.log_level));
+}
+
+}  // namespace
+
 Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSession** out,
                       SessionMaker make) {
   SDX_TRY(require(env, "env"));
   SDX_TRY(require(out, "out"));
   auto made = std::make_unique<OrtSession>();
   made->environment = env->environment;
-  made->plugins = env->plugins;
+  made->process = env->process;
   if (options != nullptr) {
-    made->log_level = options->log_level;
+    SDX_ASSIGN(made->log_level, severity_of(*options));
     made->log_sink = options->log_sink;
   }
   const SessionLog scope(made->log_sink, made->log_level);
@@ -151,86 +166,121 @@ OrtStatus* CreateSessionFromArrayWithPrepackedWeightsContainer(
 void ReleaseSession(OrtSession* object) noexcept { delete object; }
 
 OrtStatus* SessionGetInputCount(const OrtSession* session, size_t* out) noexcept {
-  *out = session->session->inputs().size();
-  return nullptr;
+  return guarded("SessionGetInputCount", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    SDX_TRY(require(out, "out"));
+    *out = session->session->inputs().size();
+    return {};
+  });
 }
 
 OrtStatus* SessionGetOutputCount(const OrtSession* session, size_t* out) noexcept {
-  *out = session->session->outputs().size();
-  return nullptr;
+  return guarded("SessionGetOutputCount", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    SDX_TRY(require(out, "out"));
+    *out = session->session->outputs().size();
+    return {};
+  });
 }
 
 OrtStatus* SessionGetOverridableInitializerCount(const OrtSession* session, size_t* out) noexcept {
-  *out = session->session->overridable_initializers().size();
-  return nullptr;
+  return guarded("SessionGetOverridableInitializerCount", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    SDX_TRY(require(out, "out"));
+    *out = session->session->overridable_initializers().size();
+    return {};
+  });
 }
 
 OrtStatus* SessionGetInputName(const OrtSession* session, size_t index, OrtAllocator* allocator,
                                char** value) noexcept {
-  return guarded("SessionGetInputName",
-                 [&] { return name_at(session->session->inputs(), index, allocator, value); });
+  return guarded("SessionGetInputName", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    return name_at(session->session->inputs(), index, allocator, value);
+  });
 }
 
 OrtStatus* SessionGetOutputName(const OrtSession* session, size_t index, OrtAllocator* allocator,
                                 char** value) noexcept {
-  return guarded("SessionGetOutputName",
-                 [&] { return name_at(session->session->outputs(), index, allocator, value); });
+  return guarded("SessionGetOutputName", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    return name_at(session->session->outputs(), index, allocator, value);
+  });
 }
 
 OrtStatus* SessionGetOverridableInitializerName(const OrtSession* session, size_t index,
                                                 OrtAllocator* allocator, char** value) noexcept {
-  return guarded("SessionGetOverridableInitializerName", [&] {
+  return guarded("SessionGetOverridableInitializerName", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
     return name_at(session->session->overridable_initializers(), index, allocator, value);
   });
 }
 
 OrtStatus* SessionGetInputTypeInfo(const OrtSession* session, size_t index,
                                    OrtTypeInfo** type_info) noexcept {
-  return guarded("SessionGetInputTypeInfo",
-                 [&] { return type_at(session->session->inputs(), index, type_info); });
+  return guarded("SessionGetInputTypeInfo", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    return type_at(session->session->inputs(), index, type_info);
+  });
 }
 
 OrtStatus* SessionGetOutputTypeInfo(const OrtSession* session, size_t index,
                                     OrtTypeInfo** type_info) noexcept {
-  return guarded("SessionGetOutputTypeInfo",
-                 [&] { return type_at(session->session->outputs(), index, type_info); });
+  return guarded("SessionGetOutputTypeInfo", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    return type_at(session->session->outputs(), index, type_info);
+  });
 }
 
 OrtStatus* SessionGetOverridableInitializerTypeInfo(const OrtSession* session, size_t index,
                                                     OrtTypeInfo** type_info) noexcept {
-  return guarded("SessionGetOverridableInitializerTypeInfo", [&] {
+  return guarded("SessionGetOverridableInitializerTypeInfo", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
     return type_at(session->session->overridable_initializers(), index, type_info);
   });
 }
 
 OrtStatus* SessionEndProfiling(OrtSession* session, OrtAllocator* allocator, char** out) noexcept {
   return guarded("SessionEndProfiling", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
     SDX_ASSIGN(const std::string path, session->session->end_profiling());
     return copy_text(allocator, path, out);
   });
 }
 
 OrtStatus* SessionGetProfilingStartTimeNs(const OrtSession* session, uint64_t* out) noexcept {
-  *out = session->session->profiling_start_ns();
-  return nullptr;
+  return guarded("SessionGetProfilingStartTimeNs", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    SDX_TRY(require(out, "out"));
+    *out = session->session->profiling_start_ns();
+    return {};
+  });
 }
 
 OrtStatus* SessionGetMemoryInfoForInputs(const OrtSession* session, const OrtMemoryInfo** infos,
                                          size_t input_count) noexcept {
-  const Session& own = *session->session;
-  for (size_t i = 0; i < input_count; ++i) {
-    infos[i] = &memory_at(i < own.inputs().size() ? own.input_place(i) : nullptr);
-  }
-  return nullptr;
+  return guarded("SessionGetMemoryInfoForInputs", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    if (input_count != 0) SDX_TRY(require(infos, "infos"));
+    const Session& own = *session->session;
+    for (size_t i = 0; i < input_count; ++i) {
+      infos[i] = &memory_at(i < own.inputs().size() ? own.input_place(i) : nullptr);
+    }
+    return {};
+  });
 }
 
 OrtStatus* SessionGetMemoryInfoForOutputs(const OrtSession* session, const OrtMemoryInfo** infos,
                                           size_t output_count) noexcept {
-  const Session& own = *session->session;
-  for (size_t i = 0; i < output_count; ++i) {
-    infos[i] = &memory_at(i < own.outputs().size() ? own.output_place(i) : nullptr);
-  }
-  return nullptr;
+  return guarded("SessionGetMemoryInfoForOutputs", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    if (output_count != 0) SDX_TRY(require(infos, "infos"));
+    const Session& own = *session->session;
+    for (size_t i = 0; i < output_count; ++i) {
+      infos[i] = &memory_at(i < own.outputs().size() ? own.output_place(i) : nullptr);
+    }
+    return {};
+  });
 }
 
 namespace {
@@ -282,6 +332,25 @@ Status check_given(const Datum& given, const Datum& result, std::string_view nam
       given.type().to_string(), expected->shape().to_string());
 }
 
+/// "cpu:0", which may be listed several times: no other device has an arena here.
+Status check_shrink_list(std::string_view list) {
+  for (std::string_view rest = list;;) {
+    const std::string_view item = rest.substr(0, rest.find(';'));
+    const std::string_view device = item.substr(0, item.find(':'));
+    if (device != "cpu" && device != "gpu") {
+      return failure(Code::InvalidArgument,
+                     "Unsupported device specified in the memory arena shrink list: {}", device);
+    }
+    if (item != "cpu" && item != "cpu:0") {
+      return failure(Code::InvalidArgument,
+                     "there is no arena of device '{}', which the memory arena shrink list names",
+                     item);
+    }
+    if (item.size() == rest.size()) return {};
+    rest.remove_prefix(item.size() + 1);
+  }
+}
+
 }  // namespace
 
 Status run_session(OrtSession& session, const OrtRunOptions* options,
@@ -298,18 +367,39 @@ Status run_session(OrtSession& session, const OrtRunOptions* options,
     }
     run_options.terminate = &options->terminate;
     run_options.caller_options = options;
+    run_options.profile_prefix = options->profile_prefix;
     const auto shrink = options->entries.find("memory.enable_memory_arena_shrinkage");
-    run_options.shrink = shrink != options->entries.end() && !shrink->second.empty();
+    if (shrink != options->entries.end() && !shrink->second.empty()) {
+      SDX_TRY(check_shrink_list(shrink->second));
+      run_options.shrink = true;
+    }
   }
   return session.session->run(input_names, inputs, output_names, outputs, run_options);
 }
+
+namespace {
+
+Status check_arrays(const void* input_names, const void* inputs, size_t input_count,
+                    const void* output_names, const void* outputs, size_t output_count) {
+  if (input_count != 0) {
+    SDX_TRY(require(input_names, "input_names"));
+    SDX_TRY(require(inputs, "inputs"));
+  }
+  if (output_count == 0) {
+    return failure(Code::InvalidArgument, "at least one output should be requested");
+  }
+  SDX_TRY(require(output_names, "output_names"));
+  return require(outputs, "outputs");
+}
+
+}  // namespace
 
 OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
                const char* const* input_names, const OrtValue* const* inputs, size_t input_count,
                const char* const* output_names, size_t output_count, OrtValue** outputs) noexcept {
   return guarded("Run", [&]() -> Status {
     SDX_TRY(require(session, "session"));
-    if (output_count == 0) return failure(Code::InvalidArgument, "no output is asked for");
+    SDX_TRY(check_arrays(input_names, inputs, input_count, output_names, outputs, output_count));
     const size_t extra_count = parameter_count(run_options);
     SmallList<std::string_view> names(input_count + extra_count);
     SmallList<Datum> feeds(input_count + extra_count);

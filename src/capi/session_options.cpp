@@ -11,9 +11,6 @@ namespace sardonyx::capi {
 
 namespace {
 
-constexpr size_t kKeyLengthMax = 1024;
-constexpr size_t kValueLengthMax = 8192;
-
 Status add_initializer(OrtSessionOptions& options, const char* name, const OrtValue* value,
                        bool is_owned) {
   SDX_TRY(require(name, "name"));
@@ -35,6 +32,7 @@ Status add_initializer(OrtSessionOptions& options, const char* name, const OrtVa
 
 OrtStatus* CreateSessionOptions(OrtSessionOptions** options) noexcept {
   return guarded("CreateSessionOptions", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
     *options = new OrtSessionOptions;
     return {};
   });
@@ -43,6 +41,8 @@ OrtStatus* CreateSessionOptions(OrtSessionOptions** options) noexcept {
 OrtStatus* CloneSessionOptions(const OrtSessionOptions* in_options,
                                OrtSessionOptions** out_options) noexcept {
   return guarded("CloneSessionOptions", [&]() -> Status {
+    SDX_TRY(require(in_options, "in_options"));
+    SDX_TRY(require(out_options, "out_options"));
     auto copy = std::make_unique<OrtSessionOptions>(*in_options);
     copy->load_cancelled = std::make_shared<std::atomic<bool>>(false);
     *out_options = copy.release();
@@ -55,6 +55,7 @@ void ReleaseSessionOptions(OrtSessionOptions* object) noexcept { delete object; 
 OrtStatus* SetOptimizedModelFilePath(OrtSessionOptions* options,
                                      const ORTCHAR_T* optimized_model_filepath) noexcept {
   return guarded("SetOptimizedModelFilePath", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
     SDX_TRY(require(optimized_model_filepath, "optimized_model_filepath"));
     options->options.optimized_model_path = optimized_model_filepath;
     return {};
@@ -63,8 +64,16 @@ OrtStatus* SetOptimizedModelFilePath(OrtSessionOptions* options,
 
 OrtStatus* SetSessionExecutionMode(OrtSessionOptions* options,
                                    ExecutionMode execution_mode) noexcept {
-  options->execution_mode = execution_mode;
-  return nullptr;
+  return guarded("SetSessionExecutionMode", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    if (execution_mode != ORT_SEQUENTIAL && execution_mode != ORT_PARALLEL) {
+      return failure(Code::InvalidArgument,
+                     "execution_mode is not valid: expected 0 or 1, found {}",
+                     static_cast<int>(execution_mode));
+    }
+    options->execution_mode = execution_mode;
+    return {};
+  });
 }
 
 OrtStatus* GetSessionExecutionMode(const OrtSessionOptions* options, ExecutionMode* out) noexcept {
@@ -79,6 +88,7 @@ OrtStatus* GetSessionExecutionMode(const OrtSessionOptions* options, ExecutionMo
 OrtStatus* EnableProfiling(OrtSessionOptions* options,
                            const ORTCHAR_T* profile_file_prefix) noexcept {
   return guarded("EnableProfiling", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
     options->options.is_profiling = true;
     if (profile_file_prefix != nullptr) options->options.profile_prefix = profile_file_prefix;
     return {};
@@ -86,37 +96,57 @@ OrtStatus* EnableProfiling(OrtSessionOptions* options,
 }
 
 OrtStatus* DisableProfiling(OrtSessionOptions* options) noexcept {
-  options->options.is_profiling = false;
-  return nullptr;
+  return guarded("DisableProfiling", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    options->options.is_profiling = false;
+    return {};
+  });
 }
 
 OrtStatus* EnableMemPattern(OrtSessionOptions* options) noexcept {
-  options->mem_pattern = true;
-  return nullptr;
+  return guarded("EnableMemPattern", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    options->mem_pattern = true;
+    return {};
+  });
 }
 
 OrtStatus* DisableMemPattern(OrtSessionOptions* options) noexcept {
-  options->mem_pattern = false;
-  return nullptr;
+  return guarded("DisableMemPattern", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    options->mem_pattern = false;
+    return {};
+  });
 }
 
 OrtStatus* GetMemPatternEnabled(const OrtSessionOptions* options, int* out) noexcept {
-  *out = options->mem_pattern ? 1 : 0;
-  return nullptr;
+  return guarded("GetMemPatternEnabled", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    SDX_TRY(require(out, "out"));
+    *out = options->mem_pattern ? 1 : 0;
+    return {};
+  });
 }
 
 OrtStatus* EnableCpuMemArena(OrtSessionOptions* options) noexcept {
-  options->cpu_arena = true;
-  return nullptr;
+  return guarded("EnableCpuMemArena", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    options->cpu_arena = true;
+    return {};
+  });
 }
 
 OrtStatus* DisableCpuMemArena(OrtSessionOptions* options) noexcept {
-  options->cpu_arena = false;
-  return nullptr;
+  return guarded("DisableCpuMemArena", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    options->cpu_arena = false;
+    return {};
+  });
 }
 
 OrtStatus* SetSessionLogId(OrtSessionOptions* options, const char* logid) noexcept {
   return guarded("SetSessionLogId", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
     options->options.log_id = logid != nullptr ? logid : "";
     return {};
   });
@@ -127,14 +157,8 @@ OrtStatus* SetSessionLogVerbosityLevel(OrtSessionOptions*, int) noexcept { retur
 OrtStatus* SetSessionLogSeverityLevel(OrtSessionOptions* options,
                                       int session_log_severity_level) noexcept {
   return guarded("SetSessionLogSeverityLevel", [&]() -> Status {
-    if (session_log_severity_level < -1 || session_log_severity_level > 4) {
-      return failure(Code::InvalidArgument, "a severity is 0 to 4, found {}",
-                     session_log_severity_level);
-    }
-    options->log_level.reset();
-    if (session_log_severity_level >= 0) {
-      options->log_level = static_cast<Severity>(session_log_severity_level);
-    }
+    SDX_TRY(require(options, "options"));
+    options->log_level = session_log_severity_level;
     return {};
   });
 }
@@ -142,10 +166,12 @@ OrtStatus* SetSessionLogSeverityLevel(OrtSessionOptions* options,
 OrtStatus* SetSessionGraphOptimizationLevel(
     OrtSessionOptions* options, GraphOptimizationLevel graph_optimization_level) noexcept {
   return guarded("SetSessionGraphOptimizationLevel", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
     const int level = static_cast<int>(graph_optimization_level);
     if (level != 99 && (level < 0 || level > 3)) {
       return failure(Code::InvalidArgument,
-                     "the optimization level should be 0, 1, 2, 3 or 99, found {}", level);
+                     "graph_optimization_level is not valid: expected 0, 1, 2, 3 or 99, found {}",
+                     level);
     }
     options->options.optimization_level = level;
     return {};
@@ -153,25 +179,36 @@ OrtStatus* SetSessionGraphOptimizationLevel(
 }
 
 OrtStatus* SetIntraOpNumThreads(OrtSessionOptions* options, int intra_op_num_threads) noexcept {
-  options->options.thread_count = std::max(0, intra_op_num_threads);
-  return nullptr;
+  return guarded("SetIntraOpNumThreads", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    options->options.thread_count = std::max(0, intra_op_num_threads);
+    return {};
+  });
 }
 
 OrtStatus* SetInterOpNumThreads(OrtSessionOptions*, int) noexcept { return nullptr; }
 
 OrtStatus* DisablePerSessionThreads(OrtSessionOptions* options) noexcept {
-  options->options.use_shared_pool = true;
-  return nullptr;
+  return guarded("DisablePerSessionThreads", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    options->options.use_shared_pool = true;
+    return {};
+  });
 }
 
 OrtStatus* SetDeterministicCompute(OrtSessionOptions* options, bool value) noexcept {
-  options->deterministic = value;
-  return nullptr;
+  return guarded("SetDeterministicCompute", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    options->deterministic = value;
+    return {};
+  });
 }
 
 OrtStatus* AddFreeDimensionOverride(OrtSessionOptions* options, const char* dim_denotation,
                                     int64_t dim_value) noexcept {
   return guarded("AddFreeDimensionOverride", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    SDX_TRY(require(dim_denotation, "dim_denotation"));
     options->options.dimensions_by_denotation.emplace_back(dim_denotation, dim_value);
     return {};
   });
@@ -180,6 +217,8 @@ OrtStatus* AddFreeDimensionOverride(OrtSessionOptions* options, const char* dim_
 OrtStatus* AddFreeDimensionOverrideByName(OrtSessionOptions* options, const char* dim_name,
                                           int64_t dim_value) noexcept {
   return guarded("AddFreeDimensionOverrideByName", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    SDX_TRY(require(dim_name, "dim_name"));
     options->options.dimensions_by_name.emplace_back(dim_name, dim_value);
     return {};
   });
@@ -188,18 +227,12 @@ OrtStatus* AddFreeDimensionOverrideByName(OrtSessionOptions* options, const char
 OrtStatus* AddSessionConfigEntry(OrtSessionOptions* options, const char* config_key,
                                  const char* config_value) noexcept {
   return guarded("AddSessionConfigEntry", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
     SDX_TRY(require(config_key, "config_key"));
     SDX_TRY(require(config_value, "config_value"));
     const std::string key = config_key;
     const std::string value = config_value;
-    if (key.empty() || key.size() > kKeyLengthMax) {
-      return failure(Code::InvalidArgument, "Config key is empty or longer than maximum length {}",
-                     kKeyLengthMax);
-    }
-    if (value.size() > kValueLengthMax) {
-      return failure(Code::InvalidArgument, "Config value is longer than maximum length {}",
-                     kValueLengthMax);
-    }
+    SDX_TRY(check_entry(key, value));
     SDX_ASSIGN(const bool is_typed, set_typed_entry(*options, key, value));
     if (!is_typed) options->options.entries[key] = value;
     return {};
@@ -209,6 +242,9 @@ OrtStatus* AddSessionConfigEntry(OrtSessionOptions* options, const char* config_
 OrtStatus* HasSessionConfigEntry(const OrtSessionOptions* options, const char* config_key,
                                  int* out) noexcept {
   return guarded("HasSessionConfigEntry", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    SDX_TRY(require(out, "out"));
+    SDX_TRY(require(config_key, "config_key"));
     *out = options->options.entries.count(config_key) != 0 ? 1 : 0;
     return {};
   });
@@ -217,15 +253,22 @@ OrtStatus* HasSessionConfigEntry(const OrtSessionOptions* options, const char* c
 OrtStatus* GetSessionConfigEntry(const OrtSessionOptions* options, const char* config_key,
                                  char* config_value, size_t* size) noexcept {
   return guarded("GetSessionConfigEntry", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    SDX_TRY(require(size, "size"));
+    SDX_TRY(require(config_key, "config_key"));
     const auto found = options->options.entries.find(config_key);
     if (found == options->options.entries.end()) {
-      return failure(Code::InvalidArgument, "there is no session config entry '{}'", config_key);
+      return failure(Code::InvalidArgument, "Session config entry '{}' was not found.", config_key);
     }
     const size_t needed = found->second.size() + 1;
     const bool fits = *size >= needed;
     *size = needed;
     if (config_value == nullptr) return {};
-    if (!fits) return failure(Code::InvalidArgument, "the value needs {} bytes", needed);
+    if (!fits) {
+      return failure(
+          Code::InvalidArgument,
+          "Output buffer is not large enough for session config entry: it needs {} bytes", needed);
+    }
     std::memcpy(config_value, found->second.c_str(), needed);
     return {};
   });
@@ -234,6 +277,8 @@ OrtStatus* GetSessionConfigEntry(const OrtSessionOptions* options, const char* c
 OrtStatus* GetSessionOptionsConfigEntries(const OrtSessionOptions* options,
                                           OrtKeyValuePairs** out) noexcept {
   return guarded("GetSessionOptionsConfigEntries", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    SDX_TRY(require(out, "out"));
     auto made = std::make_unique<OrtKeyValuePairs>();
     made->entries = {options->options.entries.begin(), options->options.entries.end()};
     made->refresh();
@@ -245,6 +290,7 @@ OrtStatus* GetSessionOptionsConfigEntries(const OrtSessionOptions* options,
 OrtStatus* AddInitializer(OrtSessionOptions* options, const char* name,
                           const OrtValue* val) noexcept {
   return guarded("AddInitializer", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
     SDX_TRY(require(name, "name"));
     if (options->options.read.initializers.count(name) != 0) {
       return failure(Code::InvalidArgument, "initializer '{}' was added before", name);
@@ -257,6 +303,9 @@ OrtStatus* AddExternalInitializers(OrtSessionOptions* options, const char* const
                                    const OrtValue* const* initializers,
                                    size_t initializer_count) noexcept {
   return guarded("AddExternalInitializers", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    if (initializer_count != 0) SDX_TRY(require(initializer_names, "initializer_names"));
+    if (initializer_count != 0) SDX_TRY(require(initializers, "initializers"));
     for (size_t i = 0; i < initializer_count; ++i) {
       SDX_TRY(add_initializer(*options, initializer_names[i], initializers[i], true));
     }
@@ -270,6 +319,12 @@ OrtStatus* AddExternalInitializersFromFilesInMemory(
     const size_t* external_initializer_file_lengths,
     size_t external_initializer_file_count) noexcept {
   return guarded("AddExternalInitializersFromFilesInMemory", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    if (external_initializer_file_count != 0) {
+      SDX_TRY(require(external_initializer_file_names, "external_initializer_file_names"));
+      SDX_TRY(require(external_initializer_file_buffer_array, "the files' bytes"));
+      SDX_TRY(require(external_initializer_file_lengths, "external_initializer_file_lengths"));
+    }
     for (size_t i = 0; i < external_initializer_file_count; ++i) {
       SDX_TRY(require(external_initializer_file_names[i], "a file name"));
       const size_t length = external_initializer_file_lengths[i];
@@ -287,8 +342,11 @@ OrtStatus* AddExternalInitializersFromFilesInMemory(
 }
 
 OrtStatus* SessionOptionsSetLoadCancellationFlag(OrtSessionOptions* options, bool cancel) noexcept {
-  options->load_cancelled->store(cancel);
-  return nullptr;
+  return guarded("SessionOptionsSetLoadCancellationFlag", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    options->load_cancelled->store(cancel);
+    return {};
+  });
 }
 
 OrtStatus* SetUserLoggingFunction(OrtSessionOptions* options,
@@ -307,10 +365,14 @@ OrtStatus* SessionOptionsAppendExecutionProvider(OrtSessionOptions* options,
                                                  const char* provider_name, const char* const*,
                                                  const char* const*, size_t) noexcept {
   return guarded("SessionOptionsAppendExecutionProvider", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
     SDX_TRY(require(provider_name, "provider_name"));
     const std::string_view name = provider_name;
     if (name == "CPU" || name == "CPUExecutionProvider") {
       options->options.providers.emplace_back("CPUExecutionProvider");
+      if (!options->first_choice) {
+        options->first_choice = ProviderChoice{"CPUExecutionProvider", {}};
+      }
       return {};
     }
     return failure(Code::InvalidArgument,

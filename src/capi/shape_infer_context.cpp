@@ -62,6 +62,7 @@ namespace sardonyx::capi {
 OrtStatus* ShapeInferContext_GetInputCount(const OrtShapeInferContext* context,
                                            size_t* out) noexcept {
   return guarded("ShapeInferContext_GetInputCount", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(context, "context"));
     *out = context->inputs.size();
     return {};
@@ -71,6 +72,7 @@ OrtStatus* ShapeInferContext_GetInputCount(const OrtShapeInferContext* context,
 OrtStatus* ShapeInferContext_GetInputTypeShape(const OrtShapeInferContext* context, size_t index,
                                                OrtTensorTypeAndShapeInfo** info) noexcept {
   return guarded("ShapeInferContext_GetInputTypeShape", [&]() -> Status {
+    SDX_TRY(require(info, "info"));
     SDX_TRY(require(context, "context"));
     if (index >= context->inputs.size()) {
       return failure(Code::InvalidArgument, "input {} is outside the {} there are", index,

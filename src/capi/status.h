@@ -9,6 +9,9 @@
 
 namespace sardonyx::capi {
 
+/// Where ONNX Runtime answers ORT_FAIL and so callers may look for it, whatever went wrong.
+inline constexpr Code kPlainFailure = Code::Internal;
+
 /// An OrtStatus with the code that belongs to `status`, and its whole text; null on success.
 /// Errors: without memory for it, a status of the library that says so; releasing that is harmless.
 OrtStatus* to_ort(const Status& status) noexcept;

@@ -12,7 +12,7 @@ Result<DType> to_dtype(ONNXTensorElementDataType type) {
   if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0) return DType::Float8E8M0;
   const auto dtype = dtype_from_onnx(static_cast<std::int64_t>(type));
   if (!dtype || *dtype == DType::Undefined) {
-    return failure(Code::InvalidArgument, "element type {} is not known", static_cast<int>(type));
+    return failure(Code::Unsupported, "element type {} is not known", static_cast<int>(type));
   }
   return *dtype;
 }
@@ -94,49 +94,80 @@ OrtTypeInfo* element_info(const Type& type) {
 }  // namespace
 
 OrtStatus* GetOnnxTypeFromTypeInfo(const OrtTypeInfo* type_info, ONNXType* out) noexcept {
-  *out = onnx_type(type_info->type);
-  return nullptr;
+  return guarded("GetOnnxTypeFromTypeInfo", [&]() -> Status {
+    SDX_TRY(require(type_info, "type_info"));
+    SDX_TRY(require(out, "out"));
+    *out = onnx_type(type_info->type);
+    return {};
+  });
 }
 
 OrtStatus* CastTypeInfoToTensorInfo(const OrtTypeInfo* type_info,
                                     const OrtTensorTypeAndShapeInfo** out) noexcept {
-  *out = is_tensor_like(type_info->type) ? &type_info->tensor : nullptr;
-  return nullptr;
+  return guarded("CastTypeInfoToTensorInfo", [&]() -> Status {
+    SDX_TRY(require(type_info, "type_info"));
+    SDX_TRY(require(out, "out"));
+    *out = is_tensor_like(type_info->type) ? &type_info->tensor : nullptr;
+    return {};
+  });
 }
 
 OrtStatus* CastTypeInfoToMapTypeInfo(const OrtTypeInfo* type_info,
                                      const OrtMapTypeInfo** out) noexcept {
-  *out = type_info->type.kind == Type::Kind::Map ? &type_info->map : nullptr;
-  return nullptr;
+  return guarded("CastTypeInfoToMapTypeInfo", [&]() -> Status {
+    SDX_TRY(require(type_info, "type_info"));
+    SDX_TRY(require(out, "out"));
+    *out = type_info->type.kind == Type::Kind::Map ? &type_info->map : nullptr;
+    return {};
+  });
 }
 
 OrtStatus* CastTypeInfoToSequenceTypeInfo(const OrtTypeInfo* type_info,
                                           const OrtSequenceTypeInfo** out) noexcept {
-  *out = type_info->type.kind == Type::Kind::Sequence ? &type_info->sequence : nullptr;
-  return nullptr;
+  return guarded("CastTypeInfoToSequenceTypeInfo", [&]() -> Status {
+    SDX_TRY(require(type_info, "type_info"));
+    SDX_TRY(require(out, "out"));
+    *out = type_info->type.kind == Type::Kind::Sequence ? &type_info->sequence : nullptr;
+    return {};
+  });
 }
 
 OrtStatus* CastTypeInfoToOptionalTypeInfo(const OrtTypeInfo* type_info,
                                           const OrtOptionalTypeInfo** out) noexcept {
-  *out = type_info->type.kind == Type::Kind::Optional ? &type_info->optional : nullptr;
-  return nullptr;
+  return guarded("CastTypeInfoToOptionalTypeInfo", [&]() -> Status {
+    SDX_TRY(require(type_info, "type_info"));
+    SDX_TRY(require(out, "out"));
+    *out = type_info->type.kind == Type::Kind::Optional ? &type_info->optional : nullptr;
+    return {};
+  });
 }
 
 OrtStatus* GetDenotationFromTypeInfo(const OrtTypeInfo* type_info, const char** const denotation,
                                      size_t* len) noexcept {
-  *denotation = type_info->denotation.c_str();
-  *len = type_info->denotation.size();
-  return nullptr;
+  return guarded("GetDenotationFromTypeInfo", [&]() -> Status {
+    SDX_TRY(require(type_info, "type_info"));
+    SDX_TRY(require(denotation, "denotation"));
+    SDX_TRY(require(len, "len"));
+    *denotation = type_info->denotation.c_str();
+    *len = type_info->denotation.size();
+    return {};
+  });
 }
 
 OrtStatus* GetMapKeyType(const OrtMapTypeInfo* map_type_info,
                          ONNXTensorElementDataType* out) noexcept {
-  *out = to_ort(map_type_info->type.dtype);
-  return nullptr;
+  return guarded("GetMapKeyType", [&]() -> Status {
+    SDX_TRY(require(map_type_info, "map_type_info"));
+    SDX_TRY(require(out, "out"));
+    *out = to_ort(map_type_info->type.dtype);
+    return {};
+  });
 }
 
 OrtStatus* GetMapValueType(const OrtMapTypeInfo* map_type_info, OrtTypeInfo** type_info) noexcept {
   return guarded("GetMapValueType", [&]() -> Status {
+    SDX_TRY(require(map_type_info, "map_type_info"));
+    SDX_TRY(require(type_info, "type_info"));
     *type_info = element_info(map_type_info->type);
     return {};
   });
@@ -145,6 +176,8 @@ OrtStatus* GetMapValueType(const OrtMapTypeInfo* map_type_info, OrtTypeInfo** ty
 OrtStatus* GetSequenceElementType(const OrtSequenceTypeInfo* sequence_type_info,
                                   OrtTypeInfo** type_info) noexcept {
   return guarded("GetSequenceElementType", [&]() -> Status {
+    SDX_TRY(require(sequence_type_info, "sequence_type_info"));
+    SDX_TRY(require(type_info, "type_info"));
     *type_info = element_info(sequence_type_info->type);
     return {};
   });
@@ -153,6 +186,8 @@ OrtStatus* GetSequenceElementType(const OrtSequenceTypeInfo* sequence_type_info,
 OrtStatus* GetOptionalContainedTypeInfo(const OrtOptionalTypeInfo* optional_type_info,
                                         OrtTypeInfo** out) noexcept {
   return guarded("GetOptionalContainedTypeInfo", [&]() -> Status {
+    SDX_TRY(require(optional_type_info, "optional_type_info"));
+    SDX_TRY(require(out, "out"));
     *out = element_info(optional_type_info->type);
     return {};
   });
@@ -165,20 +200,32 @@ void ReleaseTensorTypeAndShapeInfo(OrtTensorTypeAndShapeInfo* object) noexcept {
 
 OrtStatus* CreateTensorTypeAndShapeInfo(OrtTensorTypeAndShapeInfo** out) noexcept {
   return guarded("CreateTensorTypeAndShapeInfo", [&]() -> Status {
-    *out = new OrtTensorTypeAndShapeInfo;
+    SDX_TRY(require(out, "out"));
+    auto made = std::make_unique<OrtTensorTypeAndShapeInfo>();
+    made->element_type = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+    *out = made.release();
     return {};
   });
 }
 
 OrtStatus* SetTensorElementType(OrtTensorTypeAndShapeInfo* info,
                                 ONNXTensorElementDataType type) noexcept {
-  info->element_type = type;
-  return nullptr;
+  return guarded("SetTensorElementType", [&]() -> Status {
+    SDX_TRY(require(info, "info"));
+    info->element_type = type;
+    return {};
+  });
 }
 
 OrtStatus* SetDimensions(OrtTensorTypeAndShapeInfo* info, const int64_t* dim_values,
                          size_t dim_count) noexcept {
   return guarded("SetDimensions", [&]() -> Status {
+    SDX_TRY(require(info, "info"));
+    if (dim_count != 0) SDX_TRY(require(dim_values, "dim_values"));
+    if (!Shape::fits(dim_count)) {
+      return failure(Code::InvalidArgument, "a tensor has at most {} dimensions, found {}",
+                     Shape::kMaxRank, dim_count);
+    }
     info->dims.assign(dim_values, dim_values + dim_count);
     info->symbols.assign(dim_count, "");
     info->has_shape = true;
@@ -189,47 +236,67 @@ OrtStatus* SetDimensions(OrtTensorTypeAndShapeInfo* info, const int64_t* dim_val
 OrtStatus* SetSymbolicDimensions(OrtTensorTypeAndShapeInfo* info, const char** dim_params,
                                  size_t dim_params_length) noexcept {
   return guarded("SetSymbolicDimensions", [&]() -> Status {
-    if (dim_params_length != info->dims.size()) {
-      return failure(Code::InvalidArgument, "expected {} names, found {}", info->dims.size(),
-                     dim_params_length);
+    SDX_TRY(require(info, "info"));
+    if (dim_params_length != 0) SDX_TRY(require(dim_params, "dim_params"));
+    // More names than dimensions, or fewer, are taken as ONNX Runtime takes them.
+    for (size_t i = 0; i < std::min(dim_params_length, info->symbols.size()); ++i) {
+      SDX_TRY(require(dim_params[i], "a dimension's name"));
+      info->symbols[i] = dim_params[i];
     }
-    info->symbols.assign(dim_params, dim_params + dim_params_length);
     return {};
   });
 }
 
 OrtStatus* GetTensorElementType(const OrtTensorTypeAndShapeInfo* info,
                                 ONNXTensorElementDataType* out) noexcept {
-  *out = info->element_type;
-  return nullptr;
+  return guarded("GetTensorElementType", [&]() -> Status {
+    SDX_TRY(require(info, "info"));
+    SDX_TRY(require(out, "out"));
+    *out = info->element_type;
+    return {};
+  });
 }
 
 OrtStatus* GetDimensionsCount(const OrtTensorTypeAndShapeInfo* info, size_t* out) noexcept {
-  *out = info->dims.size();
-  return nullptr;
+  return guarded("GetDimensionsCount", [&]() -> Status {
+    SDX_TRY(require(info, "info"));
+    SDX_TRY(require(out, "out"));
+    *out = info->dims.size();
+    return {};
+  });
 }
 
 OrtStatus* GetDimensions(const OrtTensorTypeAndShapeInfo* info, int64_t* dim_values,
                          size_t dim_values_length) noexcept {
-  const size_t count = std::min(dim_values_length, info->dims.size());
-  std::copy_n(info->dims.begin(), count, dim_values);
-  return nullptr;
+  return guarded("GetDimensions", [&]() -> Status {
+    SDX_TRY(require(info, "info"));
+    const size_t count = std::min(dim_values_length, info->dims.size());
+    if (count != 0) SDX_TRY(require(dim_values, "dim_values"));
+    std::copy_n(info->dims.begin(), count, dim_values);
+    return {};
+  });
 }
 
 OrtStatus* GetSymbolicDimensions(const OrtTensorTypeAndShapeInfo* info, const char** dim_params,
                                  size_t dim_params_length) noexcept {
-  for (size_t i = 0; i < std::min(dim_params_length, info->symbols.size()); ++i) {
-    dim_params[i] = info->symbols[i].c_str();
-  }
-  return nullptr;
+  return guarded("GetSymbolicDimensions", [&]() -> Status {
+    SDX_TRY(require(info, "info"));
+    if (dim_params_length != 0) SDX_TRY(require(dim_params, "dim_params"));
+    for (size_t i = 0; i < std::min(dim_params_length, info->symbols.size()); ++i) {
+      dim_params[i] = info->symbols[i].c_str();
+    }
+    return {};
+  });
 }
 
 OrtStatus* GetTensorShapeElementCount(const OrtTensorTypeAndShapeInfo* info, size_t* out) noexcept {
   return guarded("GetTensorShapeElementCount", [&]() -> Status {
-    size_t count = 1;
+    SDX_TRY(require(info, "info"));
+    SDX_TRY(require(out, "out"));
+    size_t count = info->has_shape ? 1 : 0;
     for (const int64_t dim : info->dims) {
       if (dim < 0 || __builtin_mul_overflow(count, static_cast<size_t>(dim), &count)) {
-        return failure(Code::InvalidArgument, "the shape has a dimension of {}: no element count",
+        return failure(kPlainFailure, "the shape has a dimension of {}: no element count",
                        dim);
       }
     }
@@ -239,15 +306,17 @@ OrtStatus* GetTensorShapeElementCount(const OrtTensorTypeAndShapeInfo* info, siz
 }
 
 bool TensorTypeAndShape_HasShape(const OrtTensorTypeAndShapeInfo* info) noexcept {
+  if (info == nullptr) return {};
   return info->has_shape;
 }
 
 OrtStatus* GetTensorTypeAndShape(const OrtValue* value, OrtTensorTypeAndShapeInfo** out) noexcept {
   return guarded("GetTensorTypeAndShape", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(value, "value"));
     const Type type = value->datum.type();
     if (!is_tensor_like(type)) {
-      return failure(Code::InvalidArgument, "the value is {}, expected a tensor", type.to_string());
+      return failure(kPlainFailure, "the value is {}, expected a tensor", type.to_string());
     }
     *out = new OrtTensorTypeAndShapeInfo(tensor_info(type, {}));
     return {};
@@ -256,6 +325,7 @@ OrtStatus* GetTensorTypeAndShape(const OrtValue* value, OrtTensorTypeAndShapeInf
 
 OrtStatus* GetTypeInfo(const OrtValue* value, OrtTypeInfo** out) noexcept {
   return guarded("GetTypeInfo", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(value, "value"));
     *out = value->datum.has_value() ? new_type_info(value->datum.type(), {}) : nullptr;
     return {};
@@ -263,8 +333,12 @@ OrtStatus* GetTypeInfo(const OrtValue* value, OrtTypeInfo** out) noexcept {
 }
 
 OrtStatus* GetValueType(const OrtValue* value, ONNXType* out) noexcept {
-  *out = value->datum.has_value() ? onnx_type(value->datum.type()) : ONNX_TYPE_UNKNOWN;
-  return nullptr;
+  return guarded("GetValueType", [&]() -> Status {
+    SDX_TRY(require(value, "value"));
+    SDX_TRY(require(out, "out"));
+    *out = value->datum.has_value() ? onnx_type(value->datum.type()) : ONNX_TYPE_UNKNOWN;
+    return {};
+  });
 }
 
 }  // namespace sardonyx::capi

@@ -1,6 +1,7 @@
 #include "capi/typed_entries.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "base/text.h"
@@ -11,19 +12,33 @@ namespace {
 
 constexpr const char* kPrefix = "AddSessionConfigEntry: ";
 
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 Result<bool> to_bool(const std::string& key, const std::string& value) {
-  if (value == "1" || value == "true") return true;
-  if (value == "0" || value == "false") return false;
+  const std::string word = lower(value);
+  if (word == "1" || word == "true") return true;
+  if (word == "0" || word == "false") return false;
   return failure(Code::InvalidArgument,
                  "{}value for '{}' must be a boolean ('0'/'1' or 'true'/'false'); got '{}'",
                  kPrefix, key, value);
 }
 
+/// Takes what strtol takes: space and a plus sign before the digits.
 Result<int> to_int(const std::string& key, const std::string& value) {
+  if (value.empty()) {
+    return failure(Code::InvalidArgument, "{}value for '{}' must be an integer; got empty string",
+                   kPrefix, key);
+  }
   int number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error == std::errc() && stop == end && !value.empty()) return number;
+  const char* begin = value.data();
+  const char* end = begin + value.size();
+  while (begin != end && std::isspace(static_cast<unsigned char>(*begin)) != 0) ++begin;
+  if (begin != end && *begin == '+' && begin + 1 != end && begin[1] != '-') ++begin;
+  const auto [stop, error] = std::from_chars(begin, end, number);
+  if (error == std::errc() && stop == end) return number;
   return failure(Code::InvalidArgument, "{}value for '{}' must be a base-10 int32; got '{}'",
                  kPrefix, key, value);
 }
@@ -35,7 +50,7 @@ Status set_optimization_level(OrtSessionOptions& options, const std::string& val
                                                      {"enable_layout", 3},
                                                      {"enable_all", 99}};
   for (const auto& [name, level] : kLevels) {
-    if (value != name) continue;
+    if (lower(value) != name) continue;
     options.options.optimization_level = level;
     return {};
   }
@@ -46,12 +61,13 @@ Status set_optimization_level(OrtSessionOptions& options, const std::string& val
 }
 
 Status set_execution_mode(OrtSessionOptions& options, const std::string& value) {
-  if (value != "sequential" && value != "parallel") {
+  const std::string mode = lower(value);
+  if (mode != "sequential" && mode != "parallel") {
     return failure(Code::InvalidArgument,
                    "{}value for 'execution_mode' must be 'sequential' or 'parallel'; got '{}'",
                    kPrefix, value);
   }
-  options.execution_mode = value == "parallel" ? ORT_PARALLEL : ORT_SEQUENTIAL;
+  options.execution_mode = mode == "parallel" ? ORT_PARALLEL : ORT_SEQUENTIAL;
   return {};
 }
 
@@ -74,10 +90,6 @@ constexpr BoolEntry kBools[] = {
      [](OrtSessionOptions& options, bool value) { return options.mem_pattern = value, Status(); }},
     {"session.enable_cpu_mem_arena",
      [](OrtSessionOptions& options, bool value) { return options.cpu_arena = value, Status(); }},
-    {"session.enable_profiling",
-     [](OrtSessionOptions& options, bool value) {
-       return options.options.is_profiling = value, Status();
-     }},
     {"session.use_per_session_threads", set_own_threads},
     {"session.use_deterministic_compute",
      [](OrtSessionOptions& options, bool value) {
@@ -86,11 +98,7 @@ constexpr BoolEntry kBools[] = {
 };
 
 Status set_severity(OrtSessionOptions& options, int value) {
-  if (value < -1 || value > 4) {
-    return failure(Code::InvalidArgument, "{}a severity is 0 to 4, found {}", kPrefix, value);
-  }
-  options.log_level.reset();
-  if (value >= 0) options.log_level = static_cast<Severity>(value);
+  options.log_level = value;
   return {};
 }
 
@@ -114,6 +122,13 @@ struct TextEntry {
   Status (*set)(OrtSessionOptions& options, const std::string& value);
 };
 constexpr TextEntry kTexts[] = {
+    // Its value is where traces go; an empty one turns profiling off.
+    {"session.enable_profiling",
+     [](OrtSessionOptions& options, const std::string& value) {
+       options.options.is_profiling = !value.empty();
+       if (!value.empty()) options.options.profile_prefix = value;
+       return Status();
+     }},
     {"session.graph_optimization_level", set_optimization_level},
     {"session.execution_mode", set_execution_mode},
     {"session.log_id",
@@ -127,6 +142,20 @@ constexpr TextEntry kTexts[] = {
 };
 
 }  // namespace
+
+Status check_entry(std::string_view key, std::string_view value) {
+  constexpr size_t kKeyLengthMax = 1024;
+  constexpr size_t kValueLengthMax = 8192;
+  if (key.empty() || key.size() > kKeyLengthMax) {
+    return failure(Code::InvalidArgument, "Config key is empty or longer than maximum length {}",
+                   kKeyLengthMax);
+  }
+  if (value.size() > kValueLengthMax) {
+    return failure(Code::InvalidArgument, "Config value is longer than maximum length: {}",
+                   kValueLengthMax);
+  }
+  return {};
+}
 
 Result<bool> set_typed_entry(OrtSessionOptions& options, const std::string& key,
                              const std::string& value) {

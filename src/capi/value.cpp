@@ -25,8 +25,17 @@ Result<Tensor*> tensor_of(const OrtValue* value) {
 Result<Tensor*> string_tensor_of(const OrtValue* value) {
   SDX_ASSIGN(Tensor * tensor, tensor_of(value));
   if (tensor->dtype() == DType::String) return tensor;
-  return failure(Code::InvalidArgument, "the tensor holds {}, expected strings",
+  return failure(kPlainFailure, "the tensor holds {}, expected strings",
                  dtype_name(tensor->dtype()));
+}
+
+/// The strings of a tensor, or of a sparse one.
+Result<const Tensor*> strings_of(const OrtValue* value) {
+  SDX_TRY(require(value, "value"));
+  const SparseTensor* sparse = value->datum.sparse();
+  if (sparse != nullptr && sparse->values.dtype() == DType::String) return &sparse->values;
+  SDX_ASSIGN(const Tensor* tensor, string_tensor_of(value));
+  return tensor;
 }
 
 Result<std::string*> string_at(const OrtValue* value, size_t index) {
@@ -131,22 +140,32 @@ OrtStatus* CreateTensorWithDataAndDeleterAsOrtValue(OrtAllocator* deleter, void*
 void ReleaseValue(OrtValue* object) noexcept { delete object; }
 
 OrtStatus* IsTensor(const OrtValue* value, int* out) noexcept {
-  *out = value != nullptr && value->datum.tensor() != nullptr ? 1 : 0;
-  return nullptr;
+  return guarded("IsTensor", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
+    *out = value != nullptr && value->datum.tensor() != nullptr ? 1 : 0;
+    return {};
+  });
 }
 
 OrtStatus* IsSparseTensor(const OrtValue* value, int* out) noexcept {
-  *out = value != nullptr && value->datum.sparse() != nullptr ? 1 : 0;
-  return nullptr;
+  return guarded("IsSparseTensor", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
+    *out = value != nullptr && value->datum.sparse() != nullptr ? 1 : 0;
+    return {};
+  });
 }
 
 OrtStatus* HasValue(const OrtValue* value, int* out) noexcept {
-  *out = value != nullptr && value->datum.has_value() ? 1 : 0;
-  return nullptr;
+  return guarded("HasValue", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
+    *out = value != nullptr && value->datum.has_value() ? 1 : 0;
+    return {};
+  });
 }
 
 OrtStatus* GetTensorMutableData(OrtValue* value, void** out) noexcept {
   return guarded("GetTensorMutableData", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_ASSIGN(Tensor * tensor, tensor_of(value));
     *out = tensor->mutable_data();
     return {};
@@ -155,6 +174,7 @@ OrtStatus* GetTensorMutableData(OrtValue* value, void** out) noexcept {
 
 OrtStatus* GetTensorData(const OrtValue* value, const void** out) noexcept {
   return guarded("GetTensorData", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_ASSIGN(Tensor * tensor, tensor_of(value));
     *out = tensor->data();
     return {};
@@ -163,6 +183,7 @@ OrtStatus* GetTensorData(const OrtValue* value, const void** out) noexcept {
 
 OrtStatus* GetTensorSizeInBytes(const OrtValue* ort_value, size_t* size) noexcept {
   return guarded("GetTensorSizeInBytes", [&]() -> Status {
+    SDX_TRY(require(size, "size"));
     SDX_ASSIGN(Tensor * tensor, tensor_of(ort_value));
     if (tensor->dtype() == DType::String) {
       return failure(Code::InvalidArgument, "string tensors have no size in bytes");
@@ -195,6 +216,8 @@ OrtStatus* GetTensorElementTypeAndShapeDataReference(const OrtValue* value,
 OrtStatus* TensorAt(OrtValue* value, const int64_t* location_values, size_t location_values_count,
                     void** out) noexcept {
   return guarded("TensorAt", [&]() -> Status {
+    if (location_values_count != 0) SDX_TRY(require(location_values, "location_values"));
+    SDX_TRY(require(out, "out"));
     SDX_ASSIGN(Tensor * tensor, tensor_of(value));
     const Shape& shape = tensor->shape();
     if (tensor->dtype() == DType::String || dtype_bits(tensor->dtype()) < 8) {
@@ -221,12 +244,17 @@ OrtStatus* TensorAt(OrtValue* value, const int64_t* location_values, size_t loca
 }
 
 OrtStatus* GetTensorMemoryInfo(const OrtValue* value, const OrtMemoryInfo** mem_info) noexcept {
-  *mem_info = &value->memory;
-  return nullptr;
+  return guarded("GetTensorMemoryInfo", [&]() -> Status {
+    SDX_TRY(require(value, "value"));
+    SDX_TRY(require(mem_info, "mem_info"));
+    *mem_info = &value->memory;
+    return {};
+  });
 }
 
 OrtStatus* FillStringTensor(OrtValue* value, const char* const* strings, size_t s_count) noexcept {
   return guarded("FillStringTensor", [&]() -> Status {
+    if (s_count != 0) SDX_TRY(require(strings, "strings"));
     SDX_ASSIGN(Tensor * tensor, string_tensor_of(value));
     const auto target = tensor->mutable_values<std::string>();
     if (s_count != target.size()) {
@@ -249,6 +277,7 @@ OrtStatus* FillStringTensorElement(OrtValue* value, const char* strings, size_t 
 OrtStatus* GetResizedStringTensorElementBuffer(OrtValue* value, size_t index,
                                                size_t length_in_bytes, char** buffer) noexcept {
   return guarded("GetResizedStringTensorElementBuffer", [&]() -> Status {
+    SDX_TRY(require(buffer, "buffer"));
     SDX_ASSIGN(std::string * target, string_at(value, index));
     target->resize(length_in_bytes);
     *buffer = target->data();
@@ -258,7 +287,8 @@ OrtStatus* GetResizedStringTensorElementBuffer(OrtValue* value, size_t index,
 
 OrtStatus* GetStringTensorDataLength(const OrtValue* value, size_t* len) noexcept {
   return guarded("GetStringTensorDataLength", [&]() -> Status {
-    SDX_ASSIGN(Tensor * tensor, string_tensor_of(value));
+    SDX_TRY(require(len, "len"));
+    SDX_ASSIGN(const Tensor* tensor, strings_of(value));
     size_t total = 0;
     for (const std::string& text : tensor->values<std::string>()) total += text.size();
     *len = total;
@@ -269,16 +299,18 @@ OrtStatus* GetStringTensorDataLength(const OrtValue* value, size_t* len) noexcep
 OrtStatus* GetStringTensorContent(const OrtValue* value, void* strings, size_t s_count,
                                   size_t* offsets, size_t offsets_count) noexcept {
   return guarded("GetStringTensorContent", [&]() -> Status {
-    SDX_ASSIGN(Tensor * tensor, string_tensor_of(value));
+    if (offsets_count != 0) SDX_TRY(require(offsets, "offsets"));
+    if (s_count != 0) SDX_TRY(require(strings, "strings"));
+    SDX_ASSIGN(const Tensor* tensor, strings_of(value));
     const auto source = tensor->values<std::string>();
     if (offsets_count < source.size()) {
-      return failure(Code::InvalidArgument, "the tensor has {} elements, but {} offsets fit",
+      return failure(kPlainFailure, "the tensor has {} elements, but {} offsets fit",
                      source.size(), offsets_count);
     }
     size_t used = 0;
     for (size_t i = 0; i < source.size(); ++i) {
       if (source[i].size() > s_count - used) {
-        return failure(Code::InvalidArgument, "the strings need more than {} bytes", s_count);
+        return failure(kPlainFailure, "the strings need more than {} bytes", s_count);
       }
       std::memcpy(static_cast<char*>(strings) + used, source[i].data(), source[i].size());
       offsets[i] = used;
@@ -290,6 +322,7 @@ OrtStatus* GetStringTensorContent(const OrtValue* value, void* strings, size_t s
 
 OrtStatus* GetStringTensorElementLength(const OrtValue* value, size_t index, size_t* out) noexcept {
   return guarded("GetStringTensorElementLength", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_ASSIGN(const std::string* text, string_at(value, index));
     *out = text->size();
     return {};
@@ -300,8 +333,9 @@ OrtStatus* GetStringTensorElement(const OrtValue* value, size_t s_count, size_t 
                                   void* strings) noexcept {
   return guarded("GetStringTensorElement", [&]() -> Status {
     SDX_ASSIGN(const std::string* text, string_at(value, index));
+    if (!text->empty()) SDX_TRY(require(strings, "strings"));
     if (s_count < text->size()) {
-      return failure(Code::InvalidArgument, "the string needs {} bytes, the buffer has {}",
+      return failure(kPlainFailure, "the string needs {} bytes, the buffer has {}",
                      text->size(), s_count);
     }
     std::memcpy(strings, text->data(), text->size());
@@ -311,13 +345,14 @@ OrtStatus* GetStringTensorElement(const OrtValue* value, size_t s_count, size_t 
 
 OrtStatus* GetValueCount(const OrtValue* value, size_t* out) noexcept {
   return guarded("GetValueCount", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(value, "value"));
     if (const Sequence* sequence = value->datum.sequence()) {
       *out = sequence->items.size();
     } else if (value->datum.map() != nullptr) {
       *out = 2;
     } else {
-      return failure(Code::InvalidArgument, "the value should be a sequence or a map");
+      return failure(kPlainFailure, "the value should be a sequence or a map");
     }
     return {};
   });
@@ -389,11 +424,12 @@ Result<Datum> sequence_of(std::span<const OrtValue* const> values) {
 OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator* allocator,
                     OrtValue** out) noexcept {
   return guarded("GetValue", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
     SDX_TRY(require(value, "value"));
     const auto i = static_cast<size_t>(index);
     if (const Sequence* sequence = value->datum.sequence()) {
       if (i >= sequence->items.size()) {
-        return failure(Code::InvalidArgument, "item {} is outside a sequence of {}", index,
+        return failure(kPlainFailure, "item {} is outside a sequence of {}", index,
                        sequence->items.size());
       }
       SDX_ASSIGN(Datum item, copied(sequence->items[i], allocator));
@@ -402,7 +438,7 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator* allocator,
     }
     const Map* map = value->datum.map();
     if (map == nullptr || i > 1) {
-      return failure(Code::InvalidArgument,
+      return failure(kPlainFailure,
                      "a map has the keys as item 0 and the values as item 1, asked for {}", index);
     }
     SDX_ASSIGN(Datum item, copied(i == 0 ? map->keys : map->values, allocator));
@@ -414,6 +450,8 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator* allocator,
 OrtStatus* CreateValue(const OrtValue* const* in, size_t value_count, ONNXType value_type,
                        OrtValue** out) noexcept {
   return guarded("CreateValue", [&]() -> Status {
+    SDX_TRY(require(out, "out"));
+    if (value_count != 0) SDX_TRY(require(in, "in"));
     const std::span<const OrtValue* const> values(in, value_count);
     for (const OrtValue* value : values) SDX_TRY(require(value, "in"));
     Datum made;

@@ -334,4 +334,15 @@ OrtStatus* GetCurrentGpuDeviceId(int*) noexcept {
   return refuse("GetCurrentGpuDeviceId", "CUDAExecutionProvider");
 }
 
+// Functions of one provider alone: the vendors' own come with their plugin libraries.
+OrtStatus* GetExecutionProviderApi(const char* provider_name, uint32_t,
+                                   const void** provider_api) noexcept {
+  return guarded("GetExecutionProviderApi", [&]() -> Status {
+    SDX_TRY(require(provider_name, "provider_name"));
+    SDX_TRY(require(provider_api, "provider_api"));
+    return failure(Code::InvalidArgument, "provider '{}' has no functions of its own here",
+                   provider_name);
+  });
+}
+
 }  // namespace sardonyx::capi

@@ -167,4 +167,21 @@ Result<Model> read_model_from_bytes(std::span<const std::byte> bytes, const Read
   return model;
 }
 
+Result<Model> read_model_head_from_bytes(std::span<const std::byte> bytes) {
+  Model model;
+  SDX_TRY(guarded([&]() -> Status {
+    SDX_TRY(check_kind(as_text(bytes)));
+    if (read_parts(as_text(bytes), model).graph) return {};
+    return failure(Code::InvalidProtobuf, "the bytes hold no graph: this is not an ONNX model");
+  }));
+  return model;
+}
+
+Result<Model> read_model_head(const std::string& path) {
+  SDX_ASSIGN(const auto file, MappedFile::open(path));
+  auto model = read_model_head_from_bytes(file->bytes());
+  if (!model.ok()) return std::move(model).take_status().with(fmt::format("reading '{}'", path));
+  return model;
+}
+
 }  // namespace sardonyx

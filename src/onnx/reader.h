@@ -69,6 +69,11 @@ Result<Model> read_model_from_bytes(std::span<const std::byte> bytes,
                                     const ReadOptions& options = {},
                                     std::vector<DimDenotation>* denotations = nullptr);
 
+/// What a model says about itself, with neither graph nor functions; the graph is not looked at.
+/// Errors   NoSuchFile, InvalidProtobuf, Unsupported.
+Result<Model> read_model_head(const std::string& path);
+Result<Model> read_model_head_from_bytes(std::span<const std::byte> bytes);
+
 /// The tensor in a file that holds a TensorProto.
 Result<Tensor> read_tensor_file(const std::string& path);
 /// The datum in a file that holds a TensorProto, SequenceProto, OptionalProto, MapProto or

@@ -174,6 +174,10 @@ OrtStatus* GetSharedAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info,
     SDX_TRY(require(allocator, "allocator"));
     SDX_ASSIGN(const auto registry, Registry::of(*env));
     *allocator = registry->shared_allocator(*mem_info);
+    if (*allocator == nullptr) {
+      const std::lock_guard lock(env->process->mutex);
+      *allocator = env->process->find_allocator(*mem_info);
+    }
     const bool is_cpu = mem_info->device_type == OrtMemoryInfoDeviceType_CPU &&
                         mem_info->device_memory == OrtDeviceMemoryType_DEFAULT;
     if (*allocator == nullptr && is_cpu) *allocator = default_allocator();

@@ -7,8 +7,9 @@ namespace sardonyx::capi::ep_api {
 
 namespace {
 
+/// For null the processor's memory: these functions have no way to say that they were misused.
 const OrtMemoryInfo& info(const OrtMemoryDevice* device) {
-  return *reinterpret_cast<const OrtMemoryInfo*>(device);
+  return device == nullptr ? cpu_memory_info() : *reinterpret_cast<const OrtMemoryInfo*>(device);
 }
 
 const OrtMemoryDevice* device_of(const OrtMemoryInfo& memory) {

@@ -45,11 +45,11 @@ Result<std::shared_ptr<Registry>> Registry::in(std::shared_ptr<void>& slot,
 }
 
 Result<std::shared_ptr<Registry>> Registry::of(const OrtEnv& env) {
-  return in(env.plugins, env.entries);
+  return in(env.process->plugins, env.entries);
 }
 
 Result<std::shared_ptr<Registry>> Registry::of(const OrtSession& session) {
-  return in(session.plugins, {});
+  return in(session.process->plugins, {});
 }
 
 std::shared_ptr<Registry> Registry::current() {

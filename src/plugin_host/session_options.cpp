@@ -139,6 +139,9 @@ OrtStatus* SessionOptionsAppendExecutionProvider_V2(OrtSessionOptions* session_o
     SDX_TRY(require(env, "env"));
     SDX_ASSIGN(Chosen chosen, check_devices(*env, ep_devices, ep_device_count));
     const std::string& name = chosen.devices.front()->ep_name;
+    if (!session_options->first_choice) {
+      session_options->first_choice = ProviderChoice{name, chosen.devices};
+    }
     if (chosen.devices.front()->factory == nullptr) {
       session_options->options.providers.push_back(name);
       return {};
@@ -192,6 +195,11 @@ using Select = std::function<Result<std::vector<const OrtEpDevice*>>(
     const std::vector<const OrtEpDevice*>& devices, const Model* model)>;
 
 Status set_selection(OrtSessionOptions& options, Select select) {
+  options.choose_devices = [select]() -> Result<std::vector<const OrtEpDevice*>> {
+    const auto registry = Registry::current();
+    if (registry == nullptr) return std::vector<const OrtEpDevice*>();
+    return select(registry->ep_devices(), nullptr);
+  };
   options.at_creation.push_back(
       [select = std::move(select)](const OrtSessionOptions& given, SessionOptions& made) -> Status {
         auto registry = Registry::current();

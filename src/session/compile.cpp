@@ -1,6 +1,7 @@
 #include "session/compile.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "passes/move_channels_last.h"
@@ -130,6 +131,28 @@ void name_providers(const Providers& providers, const std::vector<PlannedPart>& 
   }
 }
 
+/// The nodes of each provider in the graph's order, those of a group together at its first.
+std::vector<AssignedPart> describe_assignment(const Graph& graph, const std::vector<NodeId>& order,
+                                              const Providers& providers,
+                                              const Assignment& assignment) {
+  std::vector<AssignedPart> parts;
+  for (std::uint32_t i = 0; i < providers.size(); ++i) {
+    std::unordered_map<std::uint32_t, std::size_t> part_of_group;
+    for (const NodeId id : order) {
+      const NodePlacement& placement = assignment[id];
+      if (placement.provider != i) continue;
+      std::size_t part = parts.size();
+      if (placement.group != kNoGroup) {
+        part = part_of_group.try_emplace(placement.group, part).first->second;
+      }
+      if (part == parts.size()) parts.push_back({std::string(providers[i]->name()), {}});
+      const Node& node = graph.node(id);
+      parts[part].nodes.push_back({node.name, node.domain, node.op_type});
+    }
+  }
+  return parts;
+}
+
 /// Whether nodes may run on the providers that every session has.
 /// Errors   InvalidArgument, naming the first node that does, when the options forbid it.
 Status check_fallback(const Model& model, const SessionOptions& options, std::size_t own_count,
@@ -145,9 +168,14 @@ Status check_fallback(const Model& model, const SessionOptions& options, std::si
                  model.graph.node(*fallen).describe(model.graph));
 }
 
-/// The whole model by one provider.
-Result<CompiledModel> compile_whole(const Model& model, const Provider& provider,
+bool records_assignment(const CompileOptions& options) {
+  return options.entry("session.record_ep_graph_assignment_info", "0") == "1";
+}
+
+/// The whole model by the one provider there is.
+Result<CompiledModel> compile_whole(const Model& model, const Providers& providers,
                                     const CompileOptions& options, CompiledModel made) {
+  const Provider& provider = *providers.front();
   SDX_ASSIGN(const auto order, model.graph.topological_order());
   for (const NodeId id : order) {
     std::string reason;
@@ -155,6 +183,10 @@ Result<CompiledModel> compile_whole(const Model& model, const Provider& provider
   }
   made.providers.emplace_back(provider.name());
   if (!order.empty()) made.used_providers.emplace_back(provider.name());
+  if (records_assignment(options)) {
+    const Assignment all(model.graph.node_count(), NodePlacement{0, kNoGroup});
+    made.assigned_parts = describe_assignment(model.graph, order, providers, all);
+  }
   SDX_ASSIGN(made.compiled, provider.compile(model.graph, options));
   return made;
 }
@@ -175,7 +207,7 @@ Result<CompiledModel> compile_model(const Model& given, const Environment& envir
   SDX_ASSIGN(const Providers providers, with_shared(made.own_providers, environment, options));
   if (made.own_providers.empty() && providers.size() == 1) {
     // One provider of the environment runs it all: it gets the graph as it is.
-    return compile_whole(given, *providers.front(), compile_options, std::move(made));
+    return compile_whole(given, providers, compile_options, std::move(made));
   }
   // Weights are shared by the copy.
   Model model = given;
@@ -185,6 +217,9 @@ Result<CompiledModel> compile_model(const Model& given, const Environment& envir
   SDX_ASSIGN(const auto parts, order_parts(model.graph, order, assignment));
   SDX_TRY(check_fallback(model, options, made.own_providers.size(), assignment, order));
   name_providers(providers, parts, made);
+  if (records_assignment(compile_options)) {
+    made.assigned_parts = describe_assignment(model.graph, order, providers, assignment);
+  }
   SDX_ASSIGN(made.compiled, compile_parts(model, providers, parts, compile_options));
   return made;
 }

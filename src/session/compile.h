@@ -20,6 +20,7 @@ struct CompiledModel {
   std::vector<std::string> providers;
   /// Those that have a part of the model.
   std::vector<std::string> used_providers;
+  std::vector<AssignedPart> assigned_parts;
 };
 
 /// Gives every node to the first provider of the session that takes it, and compiles the parts for

@@ -77,7 +77,11 @@ Result<std::string> TraceProfiler::end(const std::string& prefix) {
   localtime_r(&now, &local);
   char date[32];
   std::strftime(date, sizeof(date), "%Y-%m-%d_%H-%M-%S", &local);
-  const std::string path = fmt::format("{}_{}.json", prefix, date);
+  // Several traces of one second, as of short runs, get numbers.
+  std::string path = fmt::format("{}_{}.json", prefix, date);
+  for (int i = 1; access(path.c_str(), F_OK) == 0 && i < 10000; ++i) {
+    path = fmt::format("{}_{}_{}.json", prefix, date, i);
+  }
   const std::string text = "[\n" + events_ + "\n]\n";
   SDX_ASSIGN(AtomicFile file, AtomicFile::create(path));
   SDX_TRY(file.append(std::as_bytes(std::span(text.data(), text.size()))));

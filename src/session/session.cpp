@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "base/memory.h"
 #include "base/text.h"
 #include "session/borders.h"
+#include "session/bound_threads.h"
 #include "session/compile.h"
 #include "session/load.h"
 #include "session/profile.h"
@@ -206,11 +208,29 @@ Session::~Session() {
 
 namespace {
 
+/// Errors   InvalidArgument for a text that is none, or that speaks of another number of threads.
+Result<Affinities> affinities_for(const SessionOptions& options) {
+  const auto entry = options.entries.find("session.intra_op_thread_affinities");
+  if (entry == options.entries.end() || entry->second.empty()) return Affinities();
+  SDX_ASSIGN(Affinities affinities, parse_affinities(entry->second));
+  // The number of threads that the library chooses is not known to the caller.
+  if (options.thread_count == 0) return Affinities();
+  if (affinities.size() + 1 == static_cast<std::size_t>(options.thread_count)) return affinities;
+  return failure(Code::InvalidArgument,
+                 "session.intra_op_thread_affinities has {} threads, expected {}: one less than "
+                 "the {} of the session, since the caller is one",
+                 affinities.size(), options.thread_count - 1, options.thread_count);
+}
+
 Result<std::shared_ptr<ThreadPool>> pool_for(const Session::Impl& session) {
   if (session.options.use_shared_pool) return session.environment->shared_pool();
   ThreadPoolOptions options;
   options.thread_count = session.options.thread_count;
   options.functions = session.options.thread_functions;
+  if (!options.functions.start) {
+    SDX_ASSIGN(Affinities affinities, affinities_for(session.options));
+    if (!affinities.empty()) options.functions = bound_threads(std::move(affinities));
+  }
   auto pool = std::make_shared<ThreadPool>(std::move(options));
   if (pool->is_complete()) return pool;
   return failure(Code::InvalidArgument,
@@ -349,6 +369,9 @@ const Place* Session::output_place(std::size_t index) const {
   const auto* device = dynamic_cast<const DeviceCompiled*>(impl_->compiled.compiled.get());
   return device == nullptr ? nullptr : device->output_place(index);
 }
+const std::vector<AssignedPart>& Session::assigned_parts() const {
+  return impl_->compiled.assigned_parts;
+}
 CompiledMemory Session::memory() const {
   const auto& compiled = impl_->compiled.compiled;
   return compiled != nullptr ? compiled->memory() : CompiledMemory{};
@@ -396,6 +419,38 @@ Status hand_out(const Providers& providers, const Datum& result, Asked& state, D
   }
   return {};
 }
+
+/// The session's profiler and that of one run, as far as they are.
+class RunProfiler final : public Profiler {
+ public:
+  RunProfiler(TraceProfiler* session, std::string_view prefix) : session_(session) {
+    if (!prefix.empty()) run_.emplace();
+  }
+
+  /// Null when nobody asks for timings.
+  Profiler* get() { return run_ ? this : static_cast<Profiler*>(session_); }
+
+  void record(std::string_view node_name, std::string_view op_type, Clock::time_point start,
+              Clock::time_point end) override {
+    if (session_ != nullptr) session_->record(node_name, op_type, start, end);
+    run_->record(node_name, op_type, start, end);
+  }
+
+  /// The whole run; writes what belongs to it alone.
+  Status finish(std::string_view prefix, Clock::time_point start) {
+    if (get() == nullptr) return {};
+    const auto end = Clock::now();
+    if (session_ != nullptr) session_->record_session("model_run", start, end);
+    if (!run_) return {};
+    run_->record_session("model_run", start, end);
+    auto path = run_->end(std::string(prefix));
+    return std::move(path).take_status();
+  }
+
+ private:
+  TraceProfiler* session_;
+  std::optional<TraceProfiler> run_;
+};
 
 /// Runs between the begin and the end that the session's own providers hear of, also of a run that
 /// fails.
@@ -482,7 +537,8 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
     if (state == Asked::Never) results.data()[found->second] = outputs[i];
     state = Asked::Waiting;
   }
-  RunState state{*impl.pool, run_options.terminate, impl.profiler.get(), &random_generator()};
+  RunProfiler profiler(impl.profiler.get(), run_options.profile_prefix);
+  RunState state{*impl.pool, run_options.terminate, profiler.get(), &random_generator()};
   const auto start = Profiler::Clock::now();
   {
     const ThreadPool::RunScope scope(*impl.pool);
@@ -496,9 +552,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
       if (!want_another_run(own, run_options)) break;
     }
   }
-  if (impl.profiler != nullptr) {
-    impl.profiler->record_session("model_run", start, Profiler::Clock::now());
-  }
+  SDX_TRY(profiler.finish(run_options.profile_prefix, start));
   for (std::size_t i = 0; i < output_names.size(); ++i) {
     const std::size_t index = impl.output_index.find(output_names[i])->second;
     SDX_TRY(hand_out(impl.compiled.own_providers, results.data()[index], asked.data()[index],

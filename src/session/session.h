@@ -67,6 +67,8 @@ struct RunOptions {
   const std::atomic<bool>* terminate = nullptr;
   /// Gives memory back that only speeds up the next run.
   bool shrink = false;
+  /// Chrome trace of this run alone goes to PREFIX_date.json; "" = nowhere.
+  std::string_view profile_prefix;
   /// What the C interface was given, for providers that speak it; may be null.
   const void* caller_options = nullptr;
 };
@@ -77,6 +79,17 @@ struct SessionValue {
   Type type;
   /// Names of symbolic dimensions, "" where a dimension is a number or nameless.
   std::vector<std::string> symbols;
+};
+
+/// Nodes that a provider took: the nodes of one group, or a single one.
+struct AssignedPart {
+  struct Node {
+    std::string name;
+    std::string domain;
+    std::string op_type;
+  };
+  std::string provider;
+  std::vector<Node> nodes;
 };
 
 /// What the model says about itself.
@@ -141,6 +154,9 @@ class Session {
   const Place* input_place(std::size_t index) const;
   const Place* output_place(std::size_t index) const;
   CompiledMemory memory() const;
+  /// Who took which nodes, in order of the providers; empty unless the session was made with
+  /// session.record_ep_graph_assignment_info = 1.
+  const std::vector<AssignedPart>& assigned_parts() const;
   /// The graph that runs.
   const Graph* optimized_graph() const;
 
