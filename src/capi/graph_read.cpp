@@ -48,8 +48,8 @@ OrtStatus* Graph_GetNumOperatorSets(const OrtGraph* graph, size_t* operator_set_
 OrtStatus* Graph_GetOperatorSets(const OrtGraph* graph, const char** domains,
                                  int64_t* opset_versions, size_t operator_set_count) noexcept {
   return guarded("Graph_GetOperatorSets", [&]() -> Status {
-    SDX_TRY(require(domains, "domains"));
-    SDX_TRY(require(opset_versions, "opset_versions"));
+    if (operator_set_count != 0) SDX_TRY(require(domains, "domains"));
+    if (operator_set_count != 0) SDX_TRY(require(opset_versions, "opset_versions"));
     SDX_ASSIGN(const GraphView* view, view_of(graph));
     const auto& imports = view->facts().opset_imports;
     SDX_TRY(check_room(imports.size(), operator_set_count, domains, "domains"));
@@ -121,7 +121,7 @@ OrtStatus* Graph_GetNumNodes(const OrtGraph* graph, size_t* node_count) noexcept
 OrtStatus* Graph_GetNodes(const OrtGraph* graph, const OrtNode** nodes,
                           size_t node_count) noexcept {
   return guarded("Graph_GetNodes", [&]() -> Status {
-    SDX_TRY(require(nodes, "nodes"));
+    if (node_count != 0) SDX_TRY(require(nodes, "nodes"));
     SDX_ASSIGN(const GraphView* view, view_of(graph));
     SDX_TRY(check_room(view->nodes().size(), node_count, nodes, "nodes"));
     for (const ViewNode& node : view->nodes()) *nodes++ = &node;
@@ -142,7 +142,7 @@ OrtStatus* Graph_GetGraphView(const OrtGraph* src_graph, const OrtNode** nodes, 
                               OrtGraph** dst_graph) noexcept {
   return guarded("Graph_GetGraphView", [&]() -> Status {
     SDX_ASSIGN(const GraphView* source, view_of(src_graph));
-    SDX_TRY(require(nodes, "nodes"));
+    if (node_count != 0) SDX_TRY(require(nodes, "nodes"));
     SDX_TRY(require(dst_graph, "dst_graph"));
     std::vector<NodeId> ids;
     for (std::size_t i = 0; i < node_count; ++i) {

@@ -111,7 +111,7 @@ OrtStatus* Node_GetNumAttributes(const OrtNode* node, size_t* attribute_count) n
 OrtStatus* Node_GetAttributes(const OrtNode* node, const OrtOpAttr** attributes,
                               size_t attribute_count) noexcept {
   return guarded("Node_GetAttributes", [&]() -> Status {
-    SDX_TRY(require(attributes, "attributes"));
+    if (attribute_count != 0) SDX_TRY(require(attributes, "attributes"));
     SDX_TRY(require(node, "node"));
     SDX_TRY(check_room(node->attributes.size(), attribute_count, attributes, "attributes"));
     for (const OrtOpAttr& attribute : node->attributes) *attributes++ = &attribute;
@@ -143,7 +143,7 @@ OrtStatus* Node_GetNumSubgraphs(const OrtNode* node, size_t* subgraph_count) noe
 OrtStatus* Node_GetSubgraphs(const OrtNode* node, const OrtGraph** subgraphs, size_t subgraph_count,
                              const char** attribute_names) noexcept {
   return guarded("Node_GetSubgraphs", [&]() -> Status {
-    SDX_TRY(require(subgraphs, "subgraphs"));
+    if (subgraph_count != 0) SDX_TRY(require(subgraphs, "subgraphs"));
     SDX_ASSIGN(const ViewNode* view, view_of(node));
     SDX_TRY(check_room(view->subgraphs.size(), subgraph_count, subgraphs, "subgraphs"));
     for (std::size_t i = 0; i < view->subgraphs.size(); ++i) {

@@ -353,6 +353,7 @@ OrtStatus* SetUserLoggingFunction(OrtSessionOptions* options,
                                   OrtLoggingFunction user_logging_function,
                                   void* user_logging_param) noexcept {
   return guarded("SetUserLoggingFunction", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
     options->log_sink.reset();
     if (user_logging_function == nullptr) return {};
     options->log_sink = std::make_shared<const LogSink>(

@@ -74,8 +74,8 @@ OrtStatus* ValueInfo_GetValueNumConsumers(const OrtValueInfo* value_info,
 OrtStatus* ValueInfo_GetValueConsumers(const OrtValueInfo* value_info, const OrtNode** nodes,
                                        int64_t* input_indices, size_t consumer_count) noexcept {
   return guarded("ValueInfo_GetValueConsumers", [&]() -> Status {
-    SDX_TRY(require(nodes, "nodes"));
-    SDX_TRY(require(input_indices, "input_indices"));
+    if (consumer_count != 0) SDX_TRY(require(nodes, "nodes"));
+    if (consumer_count != 0) SDX_TRY(require(input_indices, "input_indices"));
     SDX_ASSIGN(const ViewValue* value, view_of(value_info));
     SDX_TRY(check_room(value->uses.size(), consumer_count, nodes, "nodes"));
     SDX_TRY(check_room(value->uses.size(), consumer_count, input_indices, "input_indices"));
