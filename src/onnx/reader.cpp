@@ -169,11 +169,12 @@ Result<Model> read_model_from_bytes(std::span<const std::byte> bytes, const Read
 
 Result<Model> read_model_head_from_bytes(std::span<const std::byte> bytes) {
   Model model;
-  SDX_TRY(guarded([&]() -> Status {
+  Status status = guarded([&]() -> Status {
     SDX_TRY(check_kind(as_text(bytes)));
     if (read_parts(as_text(bytes), model).graph) return {};
     return failure(Code::InvalidProtobuf, "the bytes hold no graph: this is not an ONNX model");
-  }));
+  });
+  if (!status.ok()) return status;
   return model;
 }
 
