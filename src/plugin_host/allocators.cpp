@@ -120,6 +120,21 @@ Result<const OrtMemoryInfo*> memory_of(const OrtEpDevice* device, OrtDeviceMemor
   return memory;
 }
 
+/// A shared allocator of the registered device that has the memory; null when there is none.
+Result<OrtAllocator*> allocator_of_device(OrtEnv& env, Registry& registry,
+                                          const OrtMemoryInfo& wanted) {
+  const OrtEpDevice* const* devices = nullptr;
+  size_t count = 0;
+  SDX_TRY(take_status(GetEpDevices(&env, &devices, &count)));
+  for (size_t i = 0; i < count; ++i) {
+    const OrtMemoryInfo* memory = EpDevice_MemoryInfo(devices[i], wanted.device_memory);
+    if (memory == nullptr || devices[i]->factory == nullptr) continue;
+    if (!plugin_host::is_same_memory(*memory, wanted)) continue;
+    return registry.create_allocator(*devices[i], *memory, nullptr);
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 OrtStatus* CreateAllocator(const OrtSession* session, const OrtMemoryInfo* mem_info,
@@ -181,6 +196,9 @@ OrtStatus* GetSharedAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info,
     const bool is_cpu = mem_info->device_type == OrtMemoryInfoDeviceType_CPU &&
                         mem_info->device_memory == OrtDeviceMemoryType_DEFAULT;
     if (*allocator == nullptr && is_cpu) *allocator = default_allocator();
+    if (*allocator == nullptr) {
+      SDX_ASSIGN(*allocator, allocator_of_device(*env, *registry, *mem_info));
+    }
     return {};
   });
 }

@@ -287,7 +287,8 @@ DEVICES = "gpu:memory=16777216; gpu:memory=33554432,ordinal=1; npu:memory=104857
 
 
 @pytest.mark.parametrize("which", ["GPU", "NPU"])
-def test_virtual_devices_in_onnx_runtime(which, layers, tmp_path):
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_model_runs_on_a_virtual_device(host, which, layers, tmp_path):
     """Tensors are in memory that faults when it is touched without a copy."""
     script = """
     ort.register_execution_provider_library(name, library)
@@ -302,11 +303,12 @@ def test_virtual_devices_in_onnx_runtime(which, layers, tmp_path):
     save(outputs)
     """.replace("WHICH", which)
     environment = {"SARDONYX_VIRTUAL_DEVICES": DEVICES}
-    run_script("onnxruntime", OWN, layers[0], tmp_path, script, environment)
+    run_script(host, OWN, layers[0], tmp_path, script, environment)
     np.testing.assert_allclose(outputs_in(tmp_path)[0], layers[1], rtol=1e-5, atol=1e-6)
 
 
-def test_a_part_on_a_device_and_a_part_elsewhere(tmp_path):
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_part_on_a_device_and_a_part_elsewhere(host, tmp_path):
     """Sequences cannot leave a part, so that what makes them runs in ordinary memory."""
     nodes = [
         helper.make_node("Add", ["x", "x"], ["sum"]),
@@ -335,7 +337,7 @@ def test_a_part_on_a_device_and_a_part_elsewhere(tmp_path):
         assert y.tolist() == [4, 16, 36], y
     """
     environment = {"SARDONYX_VIRTUAL_DEVICES": DEVICES}
-    run_script("onnxruntime", OWN, tmp_path / "m.onnx", tmp_path, script, environment)
+    run_script(host, OWN, tmp_path / "m.onnx", tmp_path, script, environment)
 
 
 ON_DEVICE = """
@@ -353,10 +355,11 @@ except Exception as error:
 """
 
 
-def test_memory_of_a_virtual_device(layers, tmp_path):
+@pytest.mark.parametrize("host", HOSTS)
+def test_memory_of_a_virtual_device(host, layers, tmp_path):
     """It is reached by copies, from device to device too, and it ends."""
     environment = {"SARDONYX_VIRTUAL_DEVICES": DEVICES}
-    text = run_script("onnxruntime", OWN, layers[0], tmp_path, ON_DEVICE, environment)
+    text = run_script(host, OWN, layers[0], tmp_path, ON_DEVICE, environment)
     assert text == "refused"
 
 
@@ -392,8 +395,6 @@ def test_wrong_virtual_devices_are_refused(layers, tmp_path):
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_example_runs_a_part(host, mode, layers, tmp_path):
     """What it does not know stays with the built-in provider."""
-    if host == "sardonyx" and mode == "kernel":
-        pytest.skip("tested with the host's kernels")
     model, expected = layers
     script = """
     ort.register_execution_provider_library(name, library)
