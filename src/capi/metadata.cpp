@@ -71,6 +71,7 @@ OrtStatus* ModelMetadataLookupCustomMetadataMap(const OrtModelMetadata* model_me
                                                 char** value) noexcept {
   return guarded("ModelMetadataLookupCustomMetadataMap", [&]() -> Status {
     SDX_TRY(require(model_metadata, "model_metadata"));
+    SDX_TRY(require(key, "key"));
     SDX_TRY(require(value, "value"));
     *value = nullptr;
     for (const auto& [name, text] : model_metadata->metadata.custom) {
@@ -95,7 +96,12 @@ OrtStatus* ModelMetadataGetCustomMetadataMapKeys(const OrtModelMetadata* model_m
     auto* list = static_cast<char**>(allocator->Alloc(allocator, custom.size() * sizeof(char*)));
     if (list == nullptr) return failure(Code::OutOfMemory, "no memory for {} keys", custom.size());
     for (size_t i = 0; i < custom.size(); ++i) {
-      SDX_TRY(copy_text(allocator, custom[i].first, &list[i]));
+      Status copied = copy_text(allocator, custom[i].first, &list[i]);
+      if (copied.ok()) continue;
+      while (i > 0) allocator->Free(allocator, list[--i]);
+      allocator->Free(allocator, list);
+      *key_count = 0;
+      return copied;
     }
     *keys = list;
     return {};

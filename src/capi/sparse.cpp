@@ -105,6 +105,10 @@ Result<Parts> by_coordinates(const SparseTensor& sparse, Tensor values, const in
 /// Errors   InvalidArgument for rows that do not follow each other or columns outside the shape.
 Result<Tensor> flat_positions(const Shape& shape, std::span<const int64_t> inner,
                               std::span<const int64_t> outer) {
+  if (!shape.element_count()) {
+    return failure(Code::InvalidArgument, "a sparse tensor of shape {} has too many elements",
+                   shape.to_string());
+  }
   SDX_ASSIGN(Tensor flat, Tensor::allocate(DType::Int64, Shape{static_cast<Dim>(inner.size())}));
   const auto positions = flat.mutable_values<std::int64_t>();
   const auto count = static_cast<int64_t>(inner.size());

@@ -55,8 +55,9 @@ void pack_group(const Int8ConvWeight& shape, const std::byte* weight, std::byte*
   source.depth = shape.taps * shape.depth;
   source.column_stride = source.depth;
   source.depth_stride = 1;
-  std::vector<std::byte> turned(
-      static_cast<std::size_t>(shape.taps == 1 ? 0 : table.tile_columns * source.depth));
+  std::vector<std::byte> turned(static_cast<std::size_t>(
+      shape.taps == 1 ? 0
+                      : std::min<std::int64_t>(table.tile_columns, shape.columns) * source.depth));
   for (std::int64_t column = 0; column < shape.columns; column += table.tile_columns) {
     source.columns = std::min<std::int64_t>(table.tile_columns, shape.columns - column);
     const std::byte* from = weight + column * source.depth;

@@ -22,6 +22,7 @@ class PlacedOwner {
   PlacedOwner(const Place* place, std::function<void(void*)> free_block)
       : place_(place), free_block_(std::move(free_block)) {}
   const Place* place() const { return place_; }
+  bool frees() const { return static_cast<bool>(free_block_); }
   void operator()(void* block) const {
     if (free_block_) free_block_(block);
   }
@@ -42,6 +43,13 @@ inline const Place* place_of(const Tensor& tensor) {
   if (tensor.owner() == nullptr) return nullptr;
   const auto* owner = std::get_deleter<PlacedOwner>(tensor.owner());
   return owner == nullptr ? nullptr : owner->place();
+}
+
+/// Whether the tensor keeps its memory alive, which memory of the caller is not.
+inline bool keeps_memory(const Tensor& tensor) {
+  if (tensor.owner() == nullptr) return false;
+  const auto* owner = std::get_deleter<PlacedOwner>(tensor.owner());
+  return owner == nullptr || owner->frees();
 }
 
 /// A part that reads or writes tensors in a device's memory.

@@ -112,12 +112,22 @@ class Converter {
  private:
   using Vector = FlatReader::Vector;
 
-  Status put(std::string& out, std::uint32_t field, std::string_view payload) {
-    const std::size_t bytes = payload.size() + 16;
+  Status spend(std::size_t bytes) {
     if (bytes > budget_) {
       return failure(Code::InvalidProtobuf, "the .ort file holds the same parts too many times");
     }
     budget_ -= bytes;
+    return {};
+  }
+
+  Status put(std::string& out, std::uint32_t field, std::string_view payload) {
+    // Lengths are written in 32 bits.
+    if (payload.size() > UINT32_MAX) {
+      return failure(Code::InvalidProtobuf,
+                     "the .ort file holds a part of {} bytes, expected less than 4 GiB",
+                     payload.size());
+    }
+    SDX_TRY(spend(payload.size() + 16));
     append_bytes(out, field, payload);
     return {};
   }
@@ -194,6 +204,7 @@ class Converter {
     std::unordered_map<std::string_view, std::string> infos;
     SDX_ASSIGN(const Vector all, reader_.vector(table, slot::kNodeArgs, sizeof(std::uint32_t)));
     for (std::size_t i = 0; i < all.count; ++i) {
+      SDX_TRY(spend(16));
       SDX_ASSIGN(const std::size_t item, reader_.item(all, i));
       SDX_ASSIGN(const std::string_view name, reader_.text(item, slot::kValueName));
       SDX_ASSIGN(std::string message, value_info(item));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <unordered_map>
 
 #include "ir/element.h"
@@ -313,11 +314,21 @@ Status evaluate_zip_map(EvalContext& context) {
   const std::int64_t rows = x.rank() == 1 ? 1 : x.dim(0);
   auto sequence = std::make_shared<Sequence>();
   sequence->element = Type::map(labels.dtype(), Type::tensor(DType::Float32, Shape{}));
-  SDX_ASSIGN(Tensor values, Tensor::allocate(DType::Float32, {width}));
+  // All rows share the keys, which may be long: ordered once, with the places of their values.
+  SDX_ASSIGN(Tensor places, Tensor::allocate(DType::Int64, {width}));
+  std::iota(places.mutable_values<std::int64_t>().begin(),
+            places.mutable_values<std::int64_t>().end(), std::int64_t{0});
+  SDX_ASSIGN(const auto ordered, make_map(labels, places));
+  const auto from = ordered->values.values<std::int64_t>();
   for (std::int64_t row = 0; row < rows; ++row) {
-    copy_elements(DType::Float32, values.mutable_data(), 0, x.data(), row * width, width);
-    SDX_ASSIGN(auto map, make_map(labels, values));
-    sequence->items.emplace_back(std::move(map));
+    auto map = std::make_shared<Map>();
+    map->keys = ordered->keys;
+    SDX_ASSIGN(map->values, Tensor::allocate(DType::Float32, ordered->keys.shape()));
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      copy_elements(DType::Float32, map->values.mutable_data(), static_cast<std::int64_t>(i),
+                    x.data(), row * width + from[i], 1);
+    }
+    sequence->items.emplace_back(std::shared_ptr<const Map>(std::move(map)));
   }
   context.set_output(0, Datum(std::shared_ptr<const Sequence>(std::move(sequence))));
   return {};

@@ -33,15 +33,19 @@ std::vector<std::int64_t> to_first_order(int rank) {
 
 class Mover {
  public:
-  Mover(Graph& graph, std::span<const NodeId> nodes, std::int64_t opset)
-      : graph_(graph), nodes_(nodes.begin(), nodes.end()), opset_(opset) {}
+  Mover(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> free,
+        std::int64_t opset)
+      : graph_(graph),
+        nodes_(nodes.begin(), nodes.end()),
+        free_(free.begin(), free.end()),
+        opset_(opset) {}
 
   Result<std::vector<NodeId>> run() {
     SDX_ASSIGN(const std::vector<NodeId> order, graph_.topological_order());
     for (const NodeId id : order) {
       if (nodes_.count(id) != 0) {
         if (can_move(id)) move(id);
-      } else if (can_follow(id)) {
+      } else if (free_.count(id) != 0 && can_follow(id)) {
         follow(id);
       }
     }
@@ -155,6 +159,7 @@ class Mover {
 
   Graph& graph_;
   std::unordered_set<NodeId> nodes_;
+  std::unordered_set<NodeId> free_;
   std::int64_t opset_;
   std::vector<NodeId> moved_;
   /// Values with their channels last, by those that have them first; made_ has what nodes made.
@@ -165,8 +170,8 @@ class Mover {
 }  // namespace
 
 Result<std::vector<NodeId>> move_channels_last(Graph& graph, std::span<const NodeId> nodes,
-                                               std::int64_t opset) {
-  return Mover(graph, nodes, opset).run();
+                                               std::span<const NodeId> free, std::int64_t opset) {
+  return Mover(graph, nodes, free, opset).run();
 }
 
 }  // namespace sardonyx

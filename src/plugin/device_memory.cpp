@@ -50,7 +50,7 @@ DeviceMemory::~DeviceMemory() {
 }
 
 void* DeviceMemory::allocate(std::size_t size_bytes) {
-  if (size_bytes > size_bytes_) return nullptr;
+  if (size_bytes > size_bytes_ || ::getpid() != maker_) return nullptr;
   const std::size_t size = whole_pages(size_bytes);
   const std::lock_guard lock(mutex_);
   const auto block = std::find_if(free_.begin(), free_.end(),
@@ -66,7 +66,7 @@ void* DeviceMemory::allocate(std::size_t size_bytes) {
 }
 
 void DeviceMemory::release(void* address) {
-  if (address == nullptr || !holds(address)) return;
+  if (address == nullptr || !holds(address) || ::getpid() != maker_) return;
   const std::lock_guard lock(mutex_);
   const auto found =
       taken_.find(static_cast<std::size_t>(static_cast<std::byte*>(address) - shown_));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -46,6 +48,8 @@ class DeviceMemory {
   std::byte* shown_;
   std::byte* open_;
   std::size_t size_bytes_;
+  /// The pages are one for a process and its forked children: who made them manages them.
+  pid_t maker_ = ::getpid();
   mutable std::mutex mutex_;
   /// Sizes by offset.
   std::map<std::size_t, std::size_t> free_;

@@ -114,6 +114,8 @@ Status KernelPart::add_node(NodeId id) {
       if (value.type.is_tensor()) output.operand.dtype = value.type.dtype;
       output.part_output = position(graph_.outputs(), output.value);
       output.is_used = value.use_count != 0 || value.is_output;
+      // The caller may write into what it gets: it shares no memory with inputs and constants.
+      if (output.part_output >= 0) output.operand.alias = -1;
     }
     step.outputs.push_back(output);
   }

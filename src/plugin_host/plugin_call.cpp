@@ -43,7 +43,7 @@ Result<Tensor> PluginCall::make_output(std::size_t index, DType dtype, const Sha
   if (output.alias >= 0 && source < context_.inputs.size()) {
     const Tensor* input = context_.inputs[source].datum.tensor();
     const bool fits = input != nullptr && place_of(*input) == output.place &&
-                      input->owner() != nullptr && input->dtype() == dtype &&
+                      keeps_memory(*input) && input->dtype() == dtype &&
                       dtype != DType::String && input->element_count() == shape.element_count();
     if (fits) return input->reshaped(shape);
   }

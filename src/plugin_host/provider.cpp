@@ -440,7 +440,12 @@ bool PluginProvider::is_captured(int id) const {
   return is_there;
 }
 
+std::unique_lock<std::mutex> PluginProvider::lock_runs() const {
+  return is_concurrent_ ? std::unique_lock<std::mutex>() : std::unique_lock(run_mutex_);
+}
+
 Result<bool> PluginProvider::replay(const void* caller_options) const {
+  const auto lock = lock_runs();
   const int id = capture_id(caller_options);
   if (!captures(id) || !is_captured(id)) return false;
   SDX_TRY(guarded_call(library(), "ReplayGraph", [&] { return ep().ReplayGraph(&ep(), id); }));
@@ -448,6 +453,7 @@ Result<bool> PluginProvider::replay(const void* caller_options) const {
 }
 
 bool PluginProvider::wants_another_run(const void* caller_options) const {
+  const auto lock = lock_runs();
   const int id = capture_id(caller_options);
   return captures(id) && !is_captured(id);
 }
@@ -455,6 +461,7 @@ bool PluginProvider::wants_another_run(const void* caller_options) const {
 Status PluginProvider::release_captured(int id) const {
   const auto release = callback(ep(), &OrtEp::ReleaseCapturedGraph, 27);
   if (release == nullptr) return {};
+  const auto lock = lock_runs();
   return guarded_call(library(), "ReleaseCapturedGraph", [&] { return release(&ep(), id); });
 }
 

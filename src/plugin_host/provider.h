@@ -116,6 +116,9 @@ class PluginProvider final : public DeviceProvider {
   mutable std::mutex streams_mutex_;
   mutable std::vector<std::unique_ptr<OrtSyncStream>> idle_streams_;
   mutable std::map<std::thread::id, RunStream> run_streams_;
+  /// Held for the time of a call that a provider with one run at a time must not get twice.
+  std::unique_lock<std::mutex> lock_runs() const;
+
   bool is_concurrent_ = true;
   /// Held during a run of a provider that takes only one at a time.
   mutable std::mutex run_mutex_;

@@ -64,7 +64,7 @@ Result<std::vector<NodeGroup>> offer_channels_last(const DeviceProvider& provide
   SDX_ASSIGN(const auto wanted, provider.wants_channels_last(model, free));
   if (wanted.empty()) return provider.offer(model, free);
   Graph before = model.graph;
-  SDX_ASSIGN(const auto moved, move_channels_last(model.graph, wanted, model.opset("")));
+  SDX_ASSIGN(const auto moved, move_channels_last(model.graph, wanted, free, model.opset("")));
   SDX_ASSIGN(const auto order, model.graph.topological_order());
   const std::vector<NodeId> former = std::exchange(free, free_nodes(order, assignment));
   SDX_ASSIGN(auto groups, provider.offer(model, free));

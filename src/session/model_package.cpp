@@ -18,7 +18,6 @@ namespace {
 constexpr std::int64_t kSchemaMajor = 1;
 /// Above it fields may be there that this reader does not know.
 constexpr std::int64_t kSchemaMinorKnown = 0;
-constexpr std::size_t kJsonBytesMax = std::size_t{64} << 20;
 constexpr std::string_view kAssetPrefix = "sha256:";
 constexpr std::string_view kAssetFolderPrefix = "sha256-";
 constexpr std::size_t kDigestLength = 64;
@@ -47,13 +46,54 @@ bool is_below(const fs::path& path, const fs::path& folder) {
   return in_folder == folder.end();
 }
 
-Result<Json> read_json(const std::string& path) {
-  SDX_ASSIGN(const auto file, MappedFile::open(path));
-  if (file->size() > kJsonBytesMax) {
-    return failure(Code::InvalidModel, "'{}' has {} bytes, expected at most {}", path, file->size(),
-                   kJsonBytesMax);
+/// What the files of a package may still hold, together: one file may be named many times, objects
+/// are searched entry by entry, and values are copied and printed recursively.
+class JsonBudget {
+ public:
+  Status take(const std::string& path, std::string_view text) {
+    if (text.size() > bytes_) {
+      return failure(Code::InvalidModel, "'{}': the JSON of a package has at most {} bytes", path,
+                     kBytes_max);
+    }
+    bytes_ -= text.size();
+    std::size_t depth = 0;
+    bool is_inside_text = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (is_inside_text) {
+        if (c == '\\') ++i;
+        is_inside_text = c != '"';
+        continue;
+      }
+      is_inside_text = c == '"';
+      if (c == '[' || c == '{') ++depth;
+      if ((c == ']' || c == '}') && depth > 0) --depth;
+      if (depth > kDepth_max) {
+        return failure(Code::InvalidModel, "'{}' is nested deeper than {} levels", path,
+                       kDepth_max);
+      }
+      if (c != ',') continue;
+      if (entries_ == 0) {
+        return failure(Code::InvalidModel, "'{}': the JSON of a package has at most {} entries",
+                       path, kEntries_max);
+      }
+      --entries_;
+    }
+    return {};
   }
+
+ private:
+  static constexpr std::size_t kBytes_max = std::size_t{64} << 20;
+  static constexpr std::size_t kEntries_max = std::size_t{1} << 15;
+  static constexpr std::size_t kDepth_max = 64;
+  std::size_t bytes_ = kBytes_max;
+  std::size_t entries_ = kEntries_max;
+};
+
+Result<Json> read_json(const std::string& path, JsonBudget& budget) {
+  SDX_ASSIGN(const auto file, MappedFile::open(path));
   const auto* begin = reinterpret_cast<const char*>(file->bytes().data());
+  SDX_TRY(budget.take(path, {begin, file->size()}));
   Json json = Json::parse(begin, begin + file->size(), nullptr, false);
   if (json.is_discarded()) return failure(Code::InvalidModel, "'{}' is not JSON", path);
   return json;
@@ -131,7 +171,8 @@ class PackageReader {
   explicit PackageReader(ModelPackage& package) : package_(package) {}
 
   Status read() {
-    SDX_ASSIGN(const Json manifest, read_json((fs::path(package_.root_) / "manifest.json")));
+    SDX_ASSIGN(const Json manifest,
+               read_json((fs::path(package_.root_) / "manifest.json"), budget_));
     SDX_TRY(check_fields(manifest, "manifest", {}, false));
     SDX_TRY(read_version(manifest));
     SDX_TRY(check_fields(manifest, "manifest",
@@ -222,8 +263,10 @@ class PackageReader {
     }
     SDX_ASSIGN(fs::path path, package_.resolve("", value.get<std::string>(), true));
     std::error_code error;
-    if (fs::is_directory(path, error)) path /= "component.json";
-    SDX_ASSIGN(const Json body, read_json(path.string()));
+    if (fs::is_directory(path, error)) {
+      SDX_ASSIGN(path, package_.resolve(path.string(), "component.json", true));
+    }
+    SDX_ASSIGN(const Json body, read_json(path.string(), budget_));
     return read_variants(name, owner, body, path.parent_path().string());
   }
 
@@ -273,7 +316,7 @@ class PackageReader {
     if (value.is_object()) return value;
     if (value.is_string()) {
       SDX_ASSIGN(const std::string path, package_.resolve(folder, value.get<std::string>(), true));
-      return read_json(path);
+      return read_json(path, budget_);
     }
     return failure(Code::InvalidModel,
                    "{}: executor_info['{}'] should be a path or an object, found {}", owner, reader,
@@ -306,6 +349,7 @@ class PackageReader {
   }
 
   ModelPackage& package_;
+  JsonBudget budget_;
   bool is_strict_ = true;
 };
 

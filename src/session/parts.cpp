@@ -186,7 +186,7 @@ class JoinedParts final : public DeviceCompiled {
     if (fits && tensor->dtype() != DType::String) return copy_across(movers_, *tensor, *target);
     const Place* wanted = target != nullptr ? place_of(*target) : nullptr;
     const bool is_there = tensor == nullptr || (place_of(*tensor) == wanted &&
-                                                (wanted == nullptr || tensor->owner() != nullptr));
+                                                (wanted == nullptr || keeps_memory(*tensor)));
     if (is_there) {
       SDX_ASSIGN(output, owned(result));
     } else {

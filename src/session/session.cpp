@@ -452,22 +452,46 @@ class RunProfiler final : public Profiler {
   std::optional<TraceProfiler> run_;
 };
 
-/// Runs between the begin and the end that the session's own providers hear of, also of a run that
-/// fails.
+/// The begin and the end that the session's own providers hear of. Ends what has begun, also when
+/// memory runs out in between: a provider may hold a lock for the time of a run.
+class ToldRun {
+ public:
+  ToldRun(const Providers& providers, const void* caller_options)
+      : providers_(providers), caller_options_(caller_options) {}
+  ~ToldRun() { static_cast<void>(end()); }
+  ToldRun(const ToldRun&) = delete;
+  ToldRun& operator=(const ToldRun&) = delete;
+
+  Status begin() {
+    for (const auto& provider : providers_) {
+      SDX_TRY(provider->begin_run(caller_options_));
+      ++begun_;
+    }
+    return {};
+  }
+  Status end() {
+    Status status;
+    while (begun_ > 0) {
+      Status ended = providers_[--begun_]->end_run(caller_options_);
+      if (status.ok()) status = std::move(ended);
+    }
+    return status;
+  }
+
+ private:
+  const Providers& providers_;
+  const void* caller_options_;
+  std::size_t begun_ = 0;
+};
+
 template <typename Run>
 Status run_told(const Providers& providers, const RunOptions& options, Run&& run) {
   if (providers.empty()) return run();
-  std::size_t begun = 0;
-  Status status;
-  while (status.ok() && begun < providers.size()) {
-    status = providers[begun]->begin_run(options.caller_options);
-    if (status.ok()) ++begun;
-  }
+  ToldRun told(providers, options.caller_options);
+  Status status = told.begin();
   if (status.ok()) status = run();
-  while (begun > 0) {
-    Status ended = providers[--begun]->end_run(options.caller_options);
-    if (status.ok()) status = std::move(ended);
-  }
+  Status ended = told.end();
+  if (status.ok()) status = std::move(ended);
   return status;
 }
 

@@ -187,6 +187,9 @@ def test_what_a_session_cannot_use_is_refused(package, packages):
         assert error.value.code == code
 
 
+NESTED = json.loads("[" * 100 + "]" * 100)
+LONG = {f"{i}": 0 for i in range(40000)}
+
 WRONG = [
     ("{", "JSON"),
     ("[]", "object"),
@@ -233,7 +236,9 @@ WRONG = [
     ),
     (manifest({}, shared_assets={"x": "y"}), "'x'"),
     (manifest({}, shared_assets={f"sha256:{DIGEST}": "../y"}), "leads out"),
-    ('{"schema_version":"1.0","components":' + "[" * 100000, "JSON"),
+    ('{"schema_version":"1.0","components":' + "[" * 100000, "nested deeper"),
+    ({"schema_version": "1.0", "components": {}, "additional_metadata": NESTED}, "nested deeper"),
+    ({"schema_version": "1.0", "components": {}, "additional_metadata": LONG}, "entries"),
 ]
 
 
