@@ -8,6 +8,12 @@ namespace sardonyx::capi {
 /// have one place, whatever names their memory goes by.
 const Place* place_of(const OrtMemoryInfo& memory);
 
+/// Whether both name the same memory of the same device.
+inline bool is_same_memory(const OrtMemoryInfo& a, const OrtMemoryInfo& b) {
+  return a.device_type == b.device_type && a.vendor_id == b.vendor_id && a.id == b.id &&
+         a.device_memory == b.device_memory;
+}
+
 /// The memory info of tensors at a place.
 const OrtMemoryInfo& memory_at(const Place* place);
 

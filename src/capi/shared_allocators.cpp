@@ -3,20 +3,10 @@
 
 #include "base/text.h"
 #include "capi/api_declarations.h"
-#include "capi/handles.h"
+#include "capi/places.h"
 #include "capi/status.h"
 
 namespace sardonyx::capi {
-
-namespace {
-
-/// Whether both name the same memory of the same device.
-bool is_same_memory(const OrtMemoryInfo& a, const OrtMemoryInfo& b) {
-  return a.device_type == b.device_type && a.vendor_id == b.vendor_id && a.id == b.id &&
-         a.device_memory == b.device_memory;
-}
-
-}  // namespace
 
 OrtAllocator* ProcessState::find_allocator(const OrtMemoryInfo& memory) {
   for (OrtAllocator* allocator : allocators) {

@@ -64,14 +64,19 @@ Result<Type> read_tensor_type(const Host& host, const OrtTypeInfo& info, SymbolT
   return type;
 }
 
+/// The type of what a container holds; releases its description.
+Result<Type> take_element_type(const Host& host, OrtTypeInfo* element, SymbolTable& symbols) {
+  auto type = read_type(host, *element, symbols);
+  host.api->ReleaseTypeInfo(element);
+  return type;
+}
+
 Result<Type> read_sequence_type(const Host& host, const OrtTypeInfo& info, SymbolTable& symbols) {
   const OrtSequenceTypeInfo* sequence = nullptr;
   SDX_TRY(host.take(host.api->CastTypeInfoToSequenceTypeInfo(&info, &sequence)));
   OrtTypeInfo* element = nullptr;
   SDX_TRY(host.take(host.api->GetSequenceElementType(sequence, &element)));
-  auto type = read_type(host, *element, symbols);
-  host.api->ReleaseTypeInfo(element);
-  SDX_ASSIGN(Type inner, std::move(type));
+  SDX_ASSIGN(Type inner, take_element_type(host, element, symbols));
   return Type::sequence(std::move(inner));
 }
 
@@ -80,9 +85,7 @@ Result<Type> read_optional_type(const Host& host, const OrtTypeInfo& info, Symbo
   SDX_TRY(host.take(host.api->CastTypeInfoToOptionalTypeInfo(&info, &optional)));
   OrtTypeInfo* element = nullptr;
   SDX_TRY(host.take(host.api->GetOptionalContainedTypeInfo(optional, &element)));
-  auto type = read_type(host, *element, symbols);
-  host.api->ReleaseTypeInfo(element);
-  SDX_ASSIGN(Type inner, std::move(type));
+  SDX_ASSIGN(Type inner, take_element_type(host, element, symbols));
   return Type::optional(std::move(inner));
 }
 

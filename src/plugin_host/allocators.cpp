@@ -19,19 +19,10 @@ SharedAllocator::~SharedAllocator() {
   guarded_void(library->name(), "ReleaseAllocator", [&] { release(factory, allocator); });
 }
 
-namespace {
-
-bool is_same_memory(const OrtMemoryInfo& a, const OrtMemoryInfo& b) {
-  return a.device_type == b.device_type && a.vendor_id == b.vendor_id && a.id == b.id &&
-         a.device_memory == b.device_memory;
-}
-
-}  // namespace
-
 OrtAllocator* Registry::shared_allocator(const OrtMemoryInfo& memory) const {
   const std::lock_guard lock(mutex_);
   for (const auto& shared : allocators_) {
-    if (is_same_memory(*shared->memory, memory)) return shared->allocator;
+    if (capi::is_same_memory(*shared->memory, memory)) return shared->allocator;
   }
   return nullptr;
 }
@@ -96,7 +87,7 @@ void Registry::release_allocator(const OrtMemoryInfo& memory) {
   const std::lock_guard lock(mutex_);
   const auto first = std::stable_partition(
       allocators_.begin(), allocators_.end(),
-      [&](const auto& shared) { return !is_same_memory(*shared->memory, memory); });
+      [&](const auto& shared) { return !capi::is_same_memory(*shared->memory, memory); });
   std::move(first, allocators_.end(), std::back_inserter(released));
   allocators_.erase(first, allocators_.end());
 }
@@ -129,7 +120,7 @@ Result<OrtAllocator*> allocator_of_device(OrtEnv& env, Registry& registry,
   for (size_t i = 0; i < count; ++i) {
     const OrtMemoryInfo* memory = EpDevice_MemoryInfo(devices[i], wanted.device_memory);
     if (memory == nullptr || devices[i]->factory == nullptr) continue;
-    if (!plugin_host::is_same_memory(*memory, wanted)) continue;
+    if (!is_same_memory(*memory, wanted)) continue;
     return registry.create_allocator(*devices[i], *memory, nullptr);
   }
   return nullptr;
