@@ -25,6 +25,20 @@ struct CompiledMemory {
   std::size_t arena_bytes = 0;
 };
 
+/// The node that stands for a part in a compiled model, as a provider makes it itself.
+struct ContextNode {
+  std::string name;
+  std::string domain;
+  std::string op_type;
+  Attributes attributes;
+  /// Names of values of the part's graph.
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+};
+
+/// Which weights a compiled model leaves where their source has them.
+enum class Weightless : std::uint8_t { None, ExternalOnly, All };
+
 /// A part of a graph made ready to run. Runs from several threads at once.
 class Compiled {
  public:
@@ -47,6 +61,9 @@ class Compiled {
   virtual void shrink() {}
   /// The graph that really runs, after the provider's own passes; null when there is none to show.
   virtual const Graph* optimized_graph() const { return nullptr; }
+  /// What stands for the part in a compiled model, when the session's entries ask for one
+  /// (ep.context_enable); null when the provider makes none.
+  virtual const ContextNode* context_node() const { return nullptr; }
 };
 
 /// What the caller of compile() wants.
@@ -59,6 +76,8 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::string>> entries;
   /// Loading stops when it becomes true; may be null.
   const std::atomic<bool>* cancel = nullptr;
+  /// What the part may keep of its weights.
+  Weightless weightless = Weightless::None;
   /// The model that the graph is a part of: its path, opsets and metadata. Null for a graph alone.
   const Model* model = nullptr;
 
