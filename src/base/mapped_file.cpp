@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -88,9 +89,12 @@ Result<std::string> real_path(const std::string& path) {
 }
 
 std::shared_ptr<const MappedFile> find_mapped(const FileIdentity& identity) {
+  std::shared_ptr<const MappedFile> file;  // let go of without the lock
   const std::lock_guard lock(registry().mutex);
   const auto entry = registry().by_identity.find(identity);
-  return entry != registry().by_identity.end() ? entry->second.lock() : nullptr;
+  if (entry == registry().by_identity.end()) return nullptr;
+  file = entry->second.lock();
+  return file != nullptr && !file->is_damaged() ? file : nullptr;
 }
 
 Result<std::span<const std::byte>> map(int descriptor, std::uint64_t size_bytes,
@@ -112,9 +116,11 @@ Result<std::span<const std::byte>> map(int descriptor, std::uint64_t size_bytes,
 
 /// Makes the file known, unless another thread was quicker: then returns that one's.
 std::shared_ptr<const MappedFile> publish(std::shared_ptr<const MappedFile> file) {
+  std::shared_ptr<const MappedFile> earlier;  // let go of without the lock
   const std::lock_guard lock(registry().mutex);
   auto& known = registry().by_identity[file->identity()];
-  if (auto earlier = known.lock()) return earlier;
+  earlier = known.lock();
+  if (earlier != nullptr && !earlier->is_damaged()) return earlier;
   known = file;
   if (file->size() != 0) registry().by_address[file->bytes().data()] = file;
   return file;
@@ -124,7 +130,9 @@ std::shared_ptr<const MappedFile> publish(std::shared_ptr<const MappedFile> file
 
 MappedFile::MappedFile(Private, std::string path, FileIdentity identity,
                        std::span<const std::byte> bytes)
-    : path_(std::move(path)), identity_(identity), bytes_(bytes) {}
+    : path_(std::move(path)), identity_(identity), bytes_(bytes) {
+  guard_.emplace(bytes_);
+}
 
 MappedFile::~MappedFile() {
   {
@@ -136,6 +144,7 @@ MappedFile::~MappedFile() {
     }
     registry().by_address.erase(bytes_.data());
   }
+  guard_.reset();
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
@@ -164,6 +173,35 @@ std::shared_ptr<const MappedFile> MappedFile::containing(const void* address) {
   }
   if (file == nullptr || byte >= file->bytes().data() + file->size()) return nullptr;
   return file;
+}
+
+std::vector<std::shared_ptr<const MappedFile>> MappedFile::among(
+    std::span<const std::shared_ptr<const void>> objects) {
+  std::vector<std::shared_ptr<const MappedFile>> files;
+  std::vector<std::shared_ptr<const MappedFile>> passed;  // let go of without the lock
+  const std::lock_guard lock(registry().mutex);
+  for (const auto& [address, known] : registry().by_address) {
+    auto file = known.lock();
+    const auto is_it = [&](const auto& object) { return object.get() == file.get(); };
+    const bool is_wanted = file != nullptr && std::any_of(objects.begin(), objects.end(), is_it);
+    (is_wanted ? files : passed).push_back(std::move(file));
+  }
+  return files;
+}
+
+bool MappedFile::is_cut() const {
+  if (is_damaged()) return true;
+  struct stat info{};
+  return ::stat(path_.c_str(), &info) == 0 &&
+         static_cast<std::uint64_t>(info.st_dev) == identity_.device &&
+         static_cast<std::uint64_t>(info.st_ino) == identity_.inode &&
+         static_cast<std::uint64_t>(info.st_size) < identity_.size_bytes;
+}
+
+Status cut_file(const MappedFile& file) {
+  return failure(Code::InvalidModel,
+                 "'{}' was cut short while it was mapped: it had {} bytes when it was opened",
+                 file.path(), file.size());
 }
 
 Result<FileIdentity> identify_file(const std::string& path) {

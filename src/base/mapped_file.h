@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "base/fault_guard.h"
 #include "base/status.h"
 
 namespace sardonyx {
@@ -23,7 +26,8 @@ struct FileIdentity {
 };
 
 /// The bytes of a regular file, mapped for reading. Pages are read when they are touched and belong
-/// to the system's file cache: they are not memory of this process.
+/// to the system's file cache: they are not memory of this process. A file that is cut short while
+/// it is mapped reads as zeros there, and the mapping says so (see FaultGuard).
 ///
 /// Errors   NoSuchFile when there is no such file or it may not be read, InvalidArgument for what
 ///          is no regular file (folder, device, pipe), OutOfMemory when it cannot be mapped.
@@ -38,6 +42,10 @@ class MappedFile {
   /// The mapping that holds `address`, or null. Tells where the bytes of a tensor come from.
   static std::shared_ptr<const MappedFile> containing(const void* address);
 
+  /// Those of the objects that are mapped files.
+  static std::vector<std::shared_ptr<const MappedFile>> among(
+      std::span<const std::shared_ptr<const void>> objects);
+
   MappedFile(Private, std::string path, FileIdentity identity, std::span<const std::byte> bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -48,12 +56,21 @@ class MappedFile {
   /// Absolute and without links, as it was when the file was opened.
   const std::string& path() const { return path_; }
   const FileIdentity& identity() const { return identity_; }
+  /// Whether somebody read bytes that the file had lost. No system call.
+  bool is_damaged() const { return guard_.has_value() && guard_->is_damaged(); }
+  /// Whether the file lost bytes, read or not: the one at path() is the same file, but shorter.
+  bool is_cut() const;
 
  private:
   std::string path_;
   FileIdentity identity_;
   std::span<const std::byte> bytes_;
+  /// Goes before the mapping.
+  std::optional<FaultGuard> guard_;
 };
+
+/// Why nothing that was made of the file's bytes can be trusted: InvalidModel, naming it.
+Status cut_file(const MappedFile& file);
 
 /// Identity of the regular file at `path`, without opening it. Errors as MappedFile::open.
 Result<FileIdentity> identify_file(const std::string& path);

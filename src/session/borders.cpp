@@ -65,6 +65,7 @@ Status copy_across(const Providers& providers, const Tensor& from, Tensor& to) {
                    name_of(place_of(from)), name_of(place_of(to)));
   }
   SDX_ASSIGN(Tensor middle, Tensor::allocate(from.dtype(), from.shape()));
+  SDX_TRY(settle_makers(providers, place_of(from), *down));
   SDX_TRY(down->copy(from, middle));
   return up->copy(middle, to);
 }

@@ -20,6 +20,9 @@ struct Step {
   std::vector<Slot> released;
   /// The part, if it works in a device's memory.
   const DeviceCompiled* device = nullptr;
+  /// Its provider, if that has devices, and others with devices whose results it reads as they are.
+  const DeviceProvider* provider = nullptr;
+  std::vector<const DeviceProvider*> makers;
 
   const Place* input_place(std::size_t i) const {
     return device == nullptr ? nullptr : device->input_place(i);
@@ -46,8 +49,10 @@ class JoinedParts final : public DeviceCompiled {
       for (const ValueId output : part.outputs) step.outputs.push_back(slot(output));
       step.part = std::move(part);
       step.device = dynamic_cast<const DeviceCompiled*>(step.part.compiled.get());
+      if (step.part.provider != nullptr) step.provider = as_device(*step.part.provider);
       steps_.push_back(std::move(step));
     }
+    find_makers();
     for (const ValueId output : whole.outputs()) {
       const Value& value = whole.value(output);
       if (value.constant) constants_.emplace_back(slot(output), *value.constant);
@@ -73,7 +78,13 @@ class JoinedParts final : public DeviceCompiled {
       for (std::size_t i = 0; i < step.outputs.size(); ++i) {
         part_outputs.push_back(given(step, i, outputs));
       }
+      // Devices work on their own time: what others make comes before the part, and what the part
+      // reads is not made anew before it is done.
+      for (const DeviceProvider* maker : step.makers) SDX_TRY(maker->settle(step.provider));
       SDX_TRY(step.part.compiled->run(part_inputs, part_outputs, state));
+      for (const DeviceProvider* maker : step.makers) {
+        if (step.provider != nullptr) SDX_TRY(step.provider->settle(maker));
+      }
       for (std::size_t i = 0; i < step.outputs.size(); ++i) {
         slots[step.outputs[i]] = std::move(part_outputs[i]);
       }
@@ -121,6 +132,26 @@ class JoinedParts final : public DeviceCompiled {
  private:
   Slot slot(ValueId value) {
     return slot_of_.emplace(value, static_cast<Slot>(slot_of_.size())).first->second;
+  }
+
+  /// Copies settle by themselves; what stays where it is has to be settled here.
+  void find_makers() {
+    std::unordered_map<Slot, std::pair<const DeviceProvider*, const Place*>> made;
+    for (Step& step : steps_) {
+      auto& makers = step.makers;
+      for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+        const auto found = made.find(step.inputs[i]);
+        if (found == made.end()) continue;
+        const auto [maker, place] = found->second;
+        const bool is_new = std::find(makers.begin(), makers.end(), maker) == makers.end();
+        if (maker != step.provider && place == step.input_place(i) && is_new) {
+          makers.push_back(maker);
+        }
+      }
+      for (std::size_t i = 0; i < step.outputs.size() && step.provider != nullptr; ++i) {
+        made[step.outputs[i]] = {step.provider, step.output_place(i)};
+      }
+    }
   }
 
   void plan_releases() {

@@ -1,7 +1,6 @@
 #include "session/session.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -12,6 +11,8 @@
 #include "session/bound_threads.h"
 #include "session/compile.h"
 #include "session/load.h"
+#include "session/mapped_files.h"
+#include "session/per_value.h"
 #include "session/profile.h"
 #include "session/random_seed.h"
 
@@ -37,6 +38,8 @@ struct Session::Impl {
   CompiledModel compiled;
   std::unique_ptr<TraceProfiler> profiler;
   std::vector<std::shared_ptr<const void>> keep_alive;
+  /// Those of keep_alive that are files.
+  MappedFiles files;
   std::atomic<std::uint64_t> run_count{0};
 
   void describe(const Model& model);
@@ -249,6 +252,7 @@ Status finish_loading(Model model, std::span<const DimDenotation> denotations,
              compile_model(model, *session.environment, session.options, *session.pool));
   SDX_TRY(report_progress(session.options, LoadStage::Ready));
   session.keep_alive = std::move(model.keep_alive);
+  SDX_ASSIGN(session.files, whole_files(session.keep_alive));
   if (session.profiler != nullptr) {
     session.profiler->record_session("session_initialization", start, Profiler::Clock::now());
   }
@@ -383,22 +387,6 @@ const Graph* Session::optimized_graph() const {
 
 namespace {
 
-/// One item per input or output of the compiled part. Small models stay off the heap.
-template <typename T>
-class PerValue {
- public:
-  explicit PerValue(std::size_t count) : many_(count > kFew ? count : 0), count_(count) {}
-  std::span<T> data() {
-    return count_ > kFew ? std::span<T>(many_) : std::span<T>(few_).first(count_);
-  }
-
- private:
-  static constexpr std::size_t kFew = 16;
-  std::array<T, kFew> few_{};
-  std::vector<T> many_;
-  std::size_t count_;
-};
-
 /// Whether an output was asked for: the first who does gets what the run made.
 enum class Asked : std::uint8_t { Never, Waiting, Served };
 
@@ -506,6 +494,22 @@ Result<bool> replayed(const Providers& providers, const RunOptions& options) {
   return false;
 }
 
+/// A run that is done again writes where the captured one wrote: only who gave that memory can
+/// read what it made.
+Status check_all_given(std::span<const std::string_view> names,
+                       const std::unordered_map<std::string_view, std::size_t>& index,
+                       std::span<const Datum> results) {
+  for (const std::string_view name : names) {
+    const Tensor* given = results[index.find(name)->second].tensor();
+    if (given != nullptr && given->dtype() != DType::Undefined) continue;
+    return failure(Code::InvalidArgument,
+                   "the run was captured and is done again in the memory that it was captured "
+                   "with: output '{}' should be bound to it, but no tensor is given",
+                   name);
+  }
+  return {};
+}
+
 /// Captures may take several runs; a provider that never ends stops here.
 constexpr int kCaptureRuns_max = 8;
 
@@ -569,7 +573,10 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
     const Providers& own = impl.compiled.own_providers;
     for (int i = 0; i < kCaptureRuns_max; ++i) {
       SDX_ASSIGN(const bool is_done, replayed(own, run_options));
-      if (is_done) break;
+      if (is_done) {
+        SDX_TRY(check_all_given(output_names, impl.output_index, results.data()));
+        break;
+      }
       SDX_TRY(run_told(own, run_options, [&] {
         return impl.compiled.compiled->run(feeds.data(), results.data(), state);
       }));
@@ -577,6 +584,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
     }
   }
   SDX_TRY(profiler.finish(run_options.profile_prefix, start));
+  SDX_TRY(check_undamaged(impl.files, feeds.data()));
   for (std::size_t i = 0; i < output_names.size(); ++i) {
     const std::size_t index = impl.output_index.find(output_names[i])->second;
     SDX_TRY(hand_out(impl.compiled.own_providers, results.data()[index], asked.data()[index],

@@ -138,6 +138,27 @@ for order in itertools.permutations(range(3)):
 print("done")
 """
 
+HANDLER_COMES_AND_GOES = """
+def is_caught():
+    text = Path("/proc/self/status").read_text().split("SigCgt:")[1].split()[0]
+    return int(text, 16) >> (7 - 1) & 1  # SIGBUS
+
+before = is_caught()
+api = Library()
+env = api.make("CreateEnv", 3, "test")
+options = api.make("CreateSessionOptions")
+session = api.make("CreateSession", env, {model!r}, options)
+print(is_caught())
+api.ReleaseSession(session)
+print(is_caught() - before)
+left = api.make("CreateSession", env, {model!r}, options)
+handle = api.library._handle
+del api
+ctypes.CDLL(None).dlclose(ctypes.c_void_p(handle))
+print("open" if "libonnxruntime" in Path("/proc/self/maps").read_text() else "closed")
+print(is_caught() - before)
+"""
+
 
 @pytest.fixture
 def script(tmp_path):
@@ -147,6 +168,7 @@ def script(tmp_path):
         model = tmp_path / "model.onnx"
         model.write_bytes(model_bytes())
         preamble = PREAMBLE.format(folder=str(Path(__file__).parent), model=str(model))
+        text = text.replace("{model!r}", repr(str(model)))
         done = subprocess.run(
             [sys.executable, "-c", preamble + text],
             capture_output=True,
@@ -164,6 +186,10 @@ def script(tmp_path):
 
 def test_the_library_is_closed_and_opened_again(script):
     assert script(CLOSE_AND_OPEN_AGAIN) == ["closed"] * 5
+
+
+def test_the_handler_of_cut_files_leaves_with_the_last_file_and_with_the_library(script):
+    assert script(HANDLER_COMES_AND_GOES) == ["1", "0", "closed", "0"]
 
 
 @pytest.mark.parametrize(
