@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "capi/api_tables.h"
 #include "capi/shape_infer_context.h"
@@ -31,7 +32,12 @@ class OrtCustomKernel final : public CustomKernel {
   OrtCustomKernel(const OrtCustomOp& op, std::shared_ptr<const KernelNode> node)
       : op_(op), node_(std::move(node)) {}
   ~OrtCustomKernel() override {
-    if (is_made_ && op_.KernelDestroy != nullptr) op_.KernelDestroy(kernel_);
+    if (!is_made_ || op_.KernelDestroy == nullptr) return;
+    const Status status = foreign("KernelDestroy", [&]() -> Status {
+      op_.KernelDestroy(kernel_);
+      return {};
+    });
+    if (!status.ok()) log(Severity::Error, "{}", status.message());
   }
   OrtCustomKernel(const OrtCustomKernel&) = delete;
   OrtCustomKernel& operator=(const OrtCustomKernel&) = delete;

@@ -6,6 +6,7 @@
 #include "base/log_scope.h"
 #include "base/text.h"
 #include "capi/api_declarations.h"
+#include "capi/as_number.h"
 #include "capi/handles.h"
 #include "capi/status.h"
 #include "session/bound_threads.h"
@@ -36,9 +37,7 @@ std::shared_ptr<ProcessState> process_state() {
   return shared_by_process<ProcessState>([] { return std::make_shared<ProcessState>(); });
 }
 
-Severity to_severity(int level) { return static_cast<Severity>(std::min(4, std::max(0, level))); }
-
-Status create(OrtLoggingLevel level, const OrtThreadingOptions* threading, OrtEnv** out) {
+Status create(int level, const OrtThreadingOptions* threading, OrtEnv** out) {
   SDX_TRY(require(out, "out"));
   set_log_level(to_severity(level));
   auto made = std::make_unique<OrtEnv>(OrtEnv{shared_environment(), process_state()});
@@ -59,7 +58,7 @@ Status create(OrtLoggingLevel level, const OrtThreadingOptions* threading, OrtEn
   return {};
 }
 
-Status create_with_logger(OrtLoggingFunction function, void* parameter, OrtLoggingLevel level,
+Status create_with_logger(OrtLoggingFunction function, void* parameter, int level,
                           const char* logid, const OrtThreadingOptions* threading, OrtEnv** out) {
   SDX_TRY(require(reinterpret_cast<const void*>(function), "logging_function"));
   auto sink = hold_log_sink(log_sink_of(function, parameter, logid != nullptr ? logid : ""));
@@ -69,7 +68,7 @@ Status create_with_logger(OrtLoggingFunction function, void* parameter, OrtLoggi
 }
 
 Status create_with_options(const OrtEnvCreationOptions& options, OrtEnv** out) {
-  const auto level = static_cast<OrtLoggingLevel>(options.logging_severity_level);
+  const int level = options.logging_severity_level;
   if (options.custom_logging_function != nullptr) {
     SDX_TRY(create_with_logger(options.custom_logging_function, options.custom_logging_param, level,
                                options.log_id, options.threading_options, out));
@@ -91,22 +90,22 @@ OrtStatus* CreateEnvWithOptions(const OrtEnvCreationOptions* options, OrtEnv** o
 }
 
 OrtStatus* CreateEnv(OrtLoggingLevel log_severity_level, const char*, OrtEnv** out) noexcept {
-  return guarded("CreateEnv", [&] { return create(log_severity_level, nullptr, out); });
+  return guarded("CreateEnv", [&] { return create(as_number(log_severity_level), nullptr, out); });
 }
 
 OrtStatus* CreateEnvWithGlobalThreadPools(OrtLoggingLevel log_severity_level, const char*,
                                           const OrtThreadingOptions* tp_options,
                                           OrtEnv** out) noexcept {
   return guarded("CreateEnvWithGlobalThreadPools",
-                 [&] { return create(log_severity_level, tp_options, out); });
+                 [&] { return create(as_number(log_severity_level), tp_options, out); });
 }
 
 OrtStatus* CreateEnvWithCustomLogger(OrtLoggingFunction logging_function, void* logger_param,
                                      OrtLoggingLevel log_severity_level, const char* logid,
                                      OrtEnv** out) noexcept {
   return guarded("CreateEnvWithCustomLogger", [&] {
-    return create_with_logger(logging_function, logger_param, log_severity_level, logid, nullptr,
-                              out);
+    return create_with_logger(logging_function, logger_param, as_number(log_severity_level), logid,
+                              nullptr, out);
   });
 }
 
@@ -114,8 +113,8 @@ OrtStatus* CreateEnvWithCustomLoggerAndGlobalThreadPools(
     OrtLoggingFunction logging_function, void* logger_param, OrtLoggingLevel log_severity_level,
     const char* logid, const OrtThreadingOptions* tp_options, OrtEnv** out) noexcept {
   return guarded("CreateEnvWithCustomLoggerAndGlobalThreadPools", [&] {
-    return create_with_logger(logging_function, logger_param, log_severity_level, logid, tp_options,
-                              out);
+    return create_with_logger(logging_function, logger_param, as_number(log_severity_level), logid,
+                              tp_options, out);
   });
 }
 
@@ -127,7 +126,7 @@ OrtStatus* DisableTelemetryEvents(const OrtEnv*) noexcept { return nullptr; }
 OrtStatus* SetLanguageProjection(const OrtEnv*, OrtLanguageProjection) noexcept { return nullptr; }
 
 OrtStatus* UpdateEnvWithCustomLogLevel(OrtEnv*, OrtLoggingLevel log_severity_level) noexcept {
-  set_log_level(to_severity(log_severity_level));
+  set_log_level(to_severity(as_number(log_severity_level)));
   return nullptr;
 }
 

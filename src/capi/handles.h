@@ -33,6 +33,20 @@ struct OrtMemoryInfo {
 
 namespace sardonyx::capi {
 
+/// An allocator in use beyond the call that it was given to. Its handle may be released meanwhile,
+/// as far as it is one that the library made.
+struct HeldAllocator {
+  /// Null for none.
+  OrtAllocator* allocator = nullptr;
+  std::shared_ptr<const void> keep = {};
+
+  /// Whatever the allocator's code throws is logged.
+  void free(void* memory) const noexcept;
+};
+
+/// Holds the allocator that the handle stands for; null for none.
+HeldAllocator hold(OrtAllocator* allocator);
+
 /// Bytes of a type that only the caller knows.
 struct Opaque {
   std::string domain;
@@ -43,8 +57,8 @@ struct Opaque {
 /// How the caller stores a sparse tensor. Its datum has coordinates as well, but for blocks.
 struct SparseLayout {
   OrtSparseFormat format = ORT_SPARSE_UNDEFINED;
-  /// Where values are copied to; null for a tensor over the caller's memory.
-  OrtAllocator* allocator = nullptr;
+  /// Where values are copied to; none for a tensor over the caller's memory.
+  HeldAllocator allocator = {};
   Tensor csr_inner = {};
   Tensor csr_outer = {};
   /// int32 [2, blocks].
@@ -290,10 +304,15 @@ Result<Shape> to_shape(const int64_t* dims, size_t count);
 
 /// A tensor in memory of the allocator, given back with the last handle. Strings, and tensors
 /// without an allocator, get the library's own.
-Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& shape);
+Result<Tensor> allocate_with(const HeldAllocator& held, DType dtype, const Shape& shape);
+inline Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& shape) {
+  return allocate_with(hold(allocator), dtype, shape);
+}
 /// Copies all elements between tensors of one type and shape.
 void copy_elements(const Tensor& from, Tensor& to);
 
+/// The severity with that number; the nearest one where there is none.
+Severity to_severity(int level);
 /// A sink that calls the program's function, with `id` as the name of the logger.
 LogSink log_sink_of(OrtLoggingFunction function, void* parameter, std::string id);
 

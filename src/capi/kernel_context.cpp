@@ -30,6 +30,7 @@ Status make_output(OrtKernelContext& context, size_t index, const int64_t* dims,
   }
   if (const Tensor* made = output.value.datum.tensor();
       made != nullptr && made->shape() == shape && made->dtype() == output.dtype) {
+    output.is_made = true;
     return {};
   }
   if (context.host != nullptr) {

@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "base/text.h"
 #include "capi/api_declarations.h"
+#include "capi/as_number.h"
 #include "capi/handles.h"
 #include "capi/kernel_info.h"
 #include "capi/status.h"
@@ -10,6 +13,8 @@ const OrtLogger& default_logger() {
   static const OrtLogger instance{"sardonyx"};
   return instance;
 }
+
+Severity to_severity(int level) { return static_cast<Severity>(std::clamp(level, 0, 4)); }
 
 LogSink log_sink_of(OrtLoggingFunction function, void* parameter, std::string id) {
   return [function, parameter, id = std::move(id)](Severity severity, std::string_view message) {
@@ -26,7 +31,7 @@ OrtStatus* Logger_LogMessage(const OrtLogger* logger, OrtLoggingLevel log_severi
     SDX_TRY(require(logger, "logger"));
     SDX_TRY(require(message, "message"));
     const auto text = [](const char* given) { return given != nullptr ? given : ""; };
-    log(static_cast<Severity>(log_severity_level), "[{}:{} {}] {}", text(file_path), line_number,
+    log(to_severity(as_number(log_severity_level)), "[{}:{} {}] {}", text(file_path), line_number,
         text(func_name), message);
     return {};
   });

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
@@ -84,6 +85,20 @@ OrtStatus* hand_stats(const OrtAllocator* self, OrtKeyValuePairs** out) noexcept
 }
 
 }  // namespace
+
+HeldAllocator hold(OrtAllocator* allocator) {
+  if (allocator == nullptr || allocator->Free != hand_free) return {allocator, nullptr};
+  const auto& handle = *static_cast<const HandedAllocator*>(allocator);
+  return {handle.target, handle.keep};
+}
+
+void HeldAllocator::free(void* memory) const noexcept {
+  const Status status = take_status(guarded("OrtAllocator::Free", [&]() -> Status {
+    allocator->Free(allocator, memory);
+    return {};
+  }));
+  if (!status.ok()) log(Severity::Error, "{}", status.to_string());
+}
 
 OrtAllocator* new_allocator(OrtAllocator& target, std::shared_ptr<const void> keep) {
   auto made = std::make_unique<HandedAllocator>();

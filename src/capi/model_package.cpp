@@ -2,7 +2,9 @@
 #include "session/model_package.h"
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
+#include <set>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -27,8 +29,9 @@ struct OrtModelPackageContext {
   Names component_names;
   /// By component.
   std::vector<Names> variant_names;
-  /// The latest answer of ModelPackage_ResolveStringRef.
-  mutable std::string resolved;
+  /// Answers of ModelPackage_ResolveStringRef, which callers may hold on to.
+  mutable std::mutex resolved_mutex;
+  mutable std::set<std::string> resolved;
 };
 
 struct OrtModelPackageComponentContext {
@@ -213,8 +216,8 @@ OrtStatus* CreateModelPackageContext(const ORTCHAR_T* package_root,
     SDX_TRY(require(out, "out"));
     auto package = ModelPackage::open(package_root);
     if (!package.ok()) return as_failure(std::move(package).take_status());
-    auto made = std::make_unique<OrtModelPackageContext>(
-        OrtModelPackageContext{std::move(package).value(), {}, {}, {}});
+    std::unique_ptr<OrtModelPackageContext> made(
+        new OrtModelPackageContext{std::move(package).value(), {}, {}, {}, {}});
     for (const PackageComponent& component : made->package.components()) {
       made->component_names.push_back(component.name.c_str());
       auto& names = made->variant_names.emplace_back();
@@ -305,8 +308,8 @@ OrtStatus* ModelPackage_ResolveStringRef(const OrtModelPackageContext* context,
     auto resolved = context->package.resolve(base_folder != nullptr ? base_folder : "", reference,
                                              must_exist != 0);
     if (!resolved.ok()) return as_failure(std::move(resolved).take_status());
-    context->resolved = std::move(resolved).value();
-    *path = context->resolved.c_str();
+    const std::lock_guard lock(context->resolved_mutex);
+    *path = context->resolved.insert(std::move(resolved).value()).first->c_str();
     return {};
   });
 }

@@ -184,7 +184,7 @@ Result<Tensor> copied_values(const OrtValue& value, const SparseTensor& sparse,
                              const OrtMemoryInfo* memory, const int64_t* values_shape,
                              size_t values_rank, const void* values) {
   SDX_TRY(require(memory, "data_mem_info"));
-  if (value.sparse == nullptr || value.sparse->allocator == nullptr) {
+  if (value.sparse == nullptr || value.sparse->allocator.allocator == nullptr) {
     return failure(kPlainFailure,
                    "the sparse tensor is over the caller's memory: CreateSparseTensorAsOrtValue "
                    "makes one that can be filled");
@@ -239,7 +239,7 @@ OrtStatus* CreateSparseTensorAsOrtValue(OrtAllocator* allocator, const int64_t* 
         Datum(std::make_shared<const SparseTensor>(SparseTensor{dense, std::move(none), Tensor()}));
     made->memory = memory != nullptr ? *memory : cpu_memory_info();
     made->sparse = std::make_shared<const SparseLayout>(
-        SparseLayout{ORT_SPARSE_UNDEFINED, allocator, {}, {}, {}});
+        SparseLayout{ORT_SPARSE_UNDEFINED, hold(allocator), {}, {}, {}});
     *out = made.release();
     return {};
   });

@@ -48,7 +48,8 @@ Result<std::string*> string_at(const OrtValue* value, size_t index) {
 
 }  // namespace
 
-Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& shape) {
+Result<Tensor> allocate_with(const HeldAllocator& held, DType dtype, const Shape& shape) {
+  OrtAllocator* allocator = held.allocator;
   if (dtype == DType::String || allocator == nullptr || allocator == default_allocator()) {
     return Tensor::allocate(dtype, shape);
   }
@@ -61,8 +62,11 @@ Result<Tensor> allocate_with(OrtAllocator* allocator, DType dtype, const Shape& 
   }
   const OrtMemoryInfo* info = allocator->Info(allocator);
   const Place* place = info != nullptr ? place_of(*info) : nullptr;
-  return tensor_at(place, dtype, shape, memory,
-                   [allocator](void* block) { allocator->Free(allocator, block); });
+  return tensor_at(place, dtype, shape, memory, [own = HeldAllocator(held)](void* block) mutable {
+    own.free(block);
+    // Weak references to the tensor keep this function.
+    own = {};
+  });
 }
 
 void copy_elements(const Tensor& from, Tensor& to) {
@@ -131,7 +135,10 @@ OrtStatus* CreateTensorWithDataAndDeleterAsOrtValue(OrtAllocator* deleter, void*
     const OrtMemoryInfo* info = deleter->Info(deleter);
     SDX_ASSIGN(Tensor tensor, view_of(info, data, data_bytes, shape, shape_count, type));
     Tensor owned = tensor_at(place_of(tensor), tensor.dtype(), tensor.shape(), data,
-                             [deleter](void* memory) { deleter->Free(deleter, memory); });
+                             [held = hold(deleter)](void* memory) mutable {
+                               held.free(memory);
+                               held = {};
+                             });
     *out = new OrtValue{Datum(std::move(owned)), info != nullptr ? *info : cpu_memory_info()};
     return {};
   });

@@ -9,6 +9,7 @@
 #include "plugin_host/callbacks.h"
 #include "plugin_host/provider.h"
 #include "plugin_host/registry.h"
+#include "plugin_host/streams.h"
 
 namespace sardonyx::plugin_host {
 
@@ -41,13 +42,19 @@ Result<OrtAllocator*> Registry::create_allocator(const OrtEpDevice& device,
   const auto create = callback(*device.factory, &OrtEpFactory::CreateAllocator, 23);
   SDX_TRY(
       require_callback(made->library->name(), "OrtEpFactory::CreateAllocator", create != nullptr));
+  OrtAllocator* allocator = nullptr;
   SDX_TRY(guarded_call(made->library->name(), "CreateAllocator",
-                       [&] { return create(device.factory, &memory, options, &made->allocator); }));
-  if (made->allocator == nullptr) {
-    return failure(Code::Internal, "plugin library '{}': CreateAllocator returned a null pointer",
-                   made->library->name());
+                       [&] { return create(device.factory, &memory, options, &allocator); }));
+  const bool is_complete = allocator != nullptr && allocator->Alloc != nullptr &&
+                           allocator->Free != nullptr && allocator->Info != nullptr;
+  if (!is_complete) {
+    return failure(Code::Internal,
+                   "plugin library '{}': CreateAllocator returned {}, expected an allocator with "
+                   "Alloc, Free and Info",
+                   made->library->name(),
+                   allocator == nullptr ? "a null pointer" : "an incomplete one");
   }
-  OrtAllocator* allocator = made->allocator;
+  made->allocator = allocator;
   const std::lock_guard lock(mutex_);
   allocators_.push_back(std::move(made));
   return allocator;
@@ -62,6 +69,8 @@ Status Registry::copy(const OrtValue& from, OrtValue& to, OrtSyncStream* stream)
   const auto* source_device = reinterpret_cast<const OrtMemoryDevice*>(&from.memory);
   const auto* target_device = reinterpret_cast<const OrtMemoryDevice*>(&to.memory);
   for (const auto& library : libraries) {
+    // A library reads streams as its own.
+    if (stream != nullptr && stream->library != library) continue;
     for (const OrtEpFactory* factory : library->factories()) {
       OrtDataTransferImpl* transfer = library->transfer(*factory);
       if (transfer == nullptr) continue;
@@ -78,7 +87,11 @@ Status Registry::copy(const OrtValue& from, OrtValue& to, OrtSyncStream* stream)
       });
     }
   }
-  return failure(Code::InvalidArgument, "no plugin library copies from '{}' to '{}' memory",
+  return failure(Code::InvalidArgument, "{} copies from '{}' to '{}' memory",
+                 stream == nullptr ? "no plugin library"
+                                   : fmt::format("plugin library '{}', whose stream was given, "
+                                                 "does not say that it",
+                                                 stream->library->name()),
                  from.memory.name, to.memory.name);
 }
 

@@ -71,9 +71,9 @@ Status CompiledPlugin::compile(const std::string& name, const Model& model) {
   OrtNodeComputeInfo* infos[] = {nullptr};
   const Status status = guarded_call(
       library_, "Compile", [&] { return compile(&ep_, graphs, nodes, 1, infos, context_nodes); });
+  if (!status.ok()) return Status(status.code(), status.message());
   release_node(context_nodes[0]);
   info_ = infos[0];
-  if (!status.ok()) return Status(status.code(), status.message());
   if (info_ == nullptr) {
     return failure(Code::Internal,
                    "plugin library '{}': Compile left the node compute info a null pointer",
@@ -107,7 +107,7 @@ Status CompiledPlugin::run(std::span<const Datum> inputs, std::span<Datum> outpu
   SDX_TRY(guarded_call(library_, "Compute",
                        [&] { return info_->Compute(info_, state_, &call.context()); }));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!call.result(i).has_value()) {
+    if (!call.is_made(i)) {
       return failure(Code::Runtime, "plugin library '{}': Compute did not make output '{}'",
                      library_, graph_.value(graph_.outputs()[i]).name);
     }

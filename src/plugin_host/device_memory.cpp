@@ -1,8 +1,11 @@
 #include "plugin_host/device_memory.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "capi/places.h"
 #include "plugin_host/callbacks.h"
+#include "plugin_host/streams.h"
 
 namespace sardonyx::plugin_host {
 
@@ -19,27 +22,28 @@ Result<std::shared_ptr<DeviceMemory>> DeviceMemory::create(std::shared_ptr<const
   std::shared_ptr<DeviceMemory> made(new DeviceMemory(std::move(ep), memory));
   const EpHandle& handle = *made->ep_;
   const std::string& library = handle.library->name();
+  OrtAllocator* allocator = nullptr;
   if (const auto own = callback(*handle.ep, &OrtEp::CreateAllocator, 23)) {
     SDX_TRY(guarded_call(library, "OrtEp::CreateAllocator",
-                         [&] { return own(handle.ep, &made->info_, &made->allocator_); }));
+                         [&] { return own(handle.ep, &made->info_, &allocator); }));
   } else {
     const auto shared = callback(handle.factory, &OrtEpFactory::CreateAllocator, 23);
     SDX_TRY(require_callback(library, "OrtEpFactory::CreateAllocator", shared != nullptr));
     SDX_TRY(guarded_call(library, "CreateAllocator", [&] {
-      return shared(&handle.factory, &made->info_, nullptr, &made->allocator_);
+      return shared(&handle.factory, &made->info_, nullptr, &allocator);
     }));
   }
-  OrtAllocator* allocator = made->allocator_;
   const bool is_complete = allocator != nullptr && allocator->Alloc != nullptr &&
                            allocator->Free != nullptr && allocator->Info != nullptr;
   if (!is_complete) {
-    made->allocator_ = nullptr;
     return failure(Code::Internal,
                    "plugin library '{}': CreateAllocator returned {}, expected an allocator with "
                    "Alloc, Free and Info",
                    library, allocator == nullptr ? "a null pointer" : "an incomplete one");
   }
-  const OrtMemoryInfo* said = allocator->Info(allocator);
+  made->allocator_ = allocator;
+  const OrtMemoryInfo* said = nullptr;
+  guarded_void(library, "OrtAllocator::Info", [&] { said = allocator->Info(allocator); });
   made->keeps_blocks_ = said == nullptr || said->allocator_type != OrtArenaAllocator;
   return made;
 }
@@ -58,29 +62,40 @@ void DeviceMemory::free_block(void* block) {
                [&] { allocator_->Free(allocator_, block); });
 }
 
-void* DeviceMemory::take(std::size_t bytes) {
+void* DeviceMemory::take(std::size_t bytes, OrtSyncStream* stream) {
+  const std::uint64_t stream_id = stream == nullptr ? 0 : stream->id;
   if (keeps_blocks_) {
     const std::lock_guard lock(mutex_);
-    const auto found = kept_.lower_bound(bytes);
-    if (found != kept_.end() && found->first - bytes <= bytes / kSlackDivisor) {
+    const auto found = kept_.lower_bound({stream_id, bytes});
+    if (found != kept_.end() && found->first.first == stream_id &&
+        found->first.second - bytes <= bytes / kSlackDivisor) {
       void* block = found->second;
       kept_.erase(found);
       return block;
     }
   }
   void* block = nullptr;
-  guarded_void(ep_->library->name(), "OrtAllocator::Alloc",
-               [&] { block = allocator_->Alloc(allocator_, bytes); });
+  // A stream of another library would mean nothing to the allocator.
+  const bool is_known = stream != nullptr && stream->library == ep_->library;
+  const auto on_stream =
+      allocator_->version >= 23 && is_known ? allocator_->AllocOnStream : nullptr;
+  guarded_void(ep_->library->name(), "OrtAllocator::Alloc", [&] {
+    block = on_stream != nullptr ? on_stream(allocator_, bytes, stream)
+                                 : allocator_->Alloc(allocator_, bytes);
+  });
   return block;
 }
 
-void DeviceMemory::give(void* block, std::size_t bytes) {
+void DeviceMemory::give(void* block, Key key) {
   void* dropped = block;
   if (keeps_blocks_) {
     const std::lock_guard lock(mutex_);
-    kept_.emplace(bytes, block);
+    kept_.emplace(key, block);
     if (kept_.size() <= kKeptBlocksMax) return;
-    const auto largest = std::prev(kept_.end());
+    const auto by_size = [](const auto& a, const auto& b) {
+      return a.first.second < b.first.second;
+    };
+    const auto largest = std::max_element(kept_.begin(), kept_.end(), by_size);
     dropped = largest->second;
     kept_.erase(largest);
   }
@@ -88,15 +103,15 @@ void DeviceMemory::give(void* block, std::size_t bytes) {
 }
 
 void DeviceMemory::shrink() {
-  std::multimap<std::size_t, void*> dropped;
+  std::multimap<Key, void*> dropped;
   {
     const std::lock_guard lock(mutex_);
     dropped.swap(kept_);
   }
-  for (const auto& [bytes, block] : dropped) free_block(block);
+  for (const auto& [key, block] : dropped) free_block(block);
 }
 
-Result<Tensor> DeviceMemory::allocate(DType dtype, const Shape& shape) {
+Result<Tensor> DeviceMemory::allocate(DType dtype, const Shape& shape, OrtSyncStream* stream) {
   const auto count = shape.element_count();
   const auto bytes = count ? dtype_bytes(dtype, *count) : std::nullopt;
   if (dtype == DType::String || dtype == DType::Undefined || !bytes) {
@@ -106,19 +121,20 @@ Result<Tensor> DeviceMemory::allocate(DType dtype, const Shape& shape) {
   // Something that keeps the memory alive also where there are no bytes.
   if (*bytes == 0)
     return tensor_at(place_, dtype, shape, nullptr, [self = shared_from_this()](void*) {});
-  void* block = take(*bytes);
+  void* block = take(*bytes, stream);
   if (block == nullptr) {
     return failure(Code::OutOfMemory,
                    "plugin library '{}': OrtAllocator::Alloc has no '{}' memory for {} bytes",
                    ep_->library->name(), info_.name, *bytes);
   }
-  return tensor_at(
-      place_, dtype, shape, block,
-      [self = shared_from_this(), size = *bytes](void* freed) mutable {
-        self->give(freed, size);
-        // Weak references to the tensor keep this function: it lets go of the memory itself.
-        self.reset();
-      });
+  return tensor_at(place_, dtype, shape, block,
+                   [self = shared_from_this(),
+                    key = Key(stream == nullptr ? 0 : stream->id, *bytes)](void* freed) mutable {
+                     self->give(freed, key);
+                     // Weak references to the tensor keep this function: it lets go of the memory
+                     // itself.
+                     self.reset();
+                   });
 }
 
 }  // namespace sardonyx::plugin_host

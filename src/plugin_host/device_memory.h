@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "capi/handles.h"
 #include "plugin_host/ep_handle.h"
@@ -10,8 +12,9 @@
 namespace sardonyx::plugin_host {
 
 /// An allocator of a plugin for one of its memories. Tensors that it makes keep it alive. Freed
-/// blocks are kept for tensors of about the same size, unless the plugin says that it keeps an
-/// arena itself.
+/// blocks are kept for tensors of about the same size on the same stream, unless the plugin says
+/// that it keeps an arena itself: what the stream has queued may still use a block that nobody
+/// holds any more, and what it gets to do later comes after that.
 class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
  public:
   /// Asks the provider for the allocator, or its factory when the provider makes none.
@@ -22,8 +25,9 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
+  /// `stream`: what will use the tensor, null for use by the calling thread.
   /// Errors   OutOfMemory, naming library and size.
-  Result<Tensor> allocate(DType dtype, const Shape& shape);
+  Result<Tensor> allocate(DType dtype, const Shape& shape, OrtSyncStream* stream = nullptr);
   /// Gives kept blocks back.
   void shrink();
 
@@ -38,8 +42,11 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
   static constexpr std::size_t kKeptBlocksMax = 64;
 
   DeviceMemory(std::shared_ptr<const EpHandle> ep, const OrtMemoryInfo& memory);
-  void* take(std::size_t bytes);
-  void give(void* block, std::size_t bytes);
+  /// Of a kept block: the stream's id, 0 for none, and the size.
+  using Key = std::pair<std::uint64_t, std::size_t>;
+
+  void* take(std::size_t bytes, OrtSyncStream* stream);
+  void give(void* block, Key key);
   void free_block(void* block);
 
   std::shared_ptr<const EpHandle> ep_;
@@ -48,7 +55,7 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
   OrtAllocator* allocator_ = nullptr;
   bool keeps_blocks_ = true;
   std::mutex mutex_;
-  std::multimap<std::size_t, void*> kept_;
+  std::multimap<Key, void*> kept_;
 };
 
 }  // namespace sardonyx::plugin_host

@@ -1,10 +1,12 @@
 // Memory and semaphores of graphics interfaces, which plugins import for their devices.
 #include "base/text.h"
 #include "capi/api_declarations.h"
+#include "capi/as_number.h"
 #include "capi/devices.h"
 #include "capi/status.h"
 #include "plugin_host/callbacks.h"
 #include "plugin_host/library.h"
+#include "plugin_host/streams.h"
 
 using sardonyx::plugin_host::Library;
 
@@ -48,14 +50,48 @@ Status call(const OrtExternalResourceImporter* importer, const char* name, Funct
                                    [&] { return function(importer->impl, arguments...); });
 }
 
+/// As call(), for a function that makes something as its last argument.
+template <typename Made, typename Function, typename... Arguments>
+Status make(const OrtExternalResourceImporter* importer, const char* name, Function Impl::* member,
+            Made** out, Arguments... arguments) {
+  *out = nullptr;
+  Made* made = nullptr;
+  SDX_TRY(call(importer, name, member, arguments..., &made));
+  if (made == nullptr) {
+    return failure(Code::Internal, "plugin library '{}': {} returned a null pointer",
+                   importer->library->name(), name);
+  }
+  *out = made;
+  return {};
+}
+
+/// Lets the plugin release what it made; which one it is the handle does not tell for sure.
+template <typename Handle>
+void release(Handle* handle, const char* name) {
+  if (handle == nullptr || handle->Release == nullptr) return;
+  plugin_host::guarded_void("of an importer", name, [&] { handle->Release(handle); });
+}
+
+/// Errors   InvalidArgument for the stream of another library.
+Status check_stream(const OrtExternalResourceImporter* importer, const OrtSyncStream* stream) {
+  SDX_TRY(require(importer, "importer"));
+  if (stream == nullptr || stream->library == importer->library) return {};
+  return failure(Code::InvalidArgument,
+                 "the stream is of plugin library '{}', the importer of '{}'",
+                 stream->library->name(), importer->library->name());
+}
+
+/// `kind` may be any number; what is above `last` no version knows.
 template <typename Kind>
 Status ask(const OrtExternalResourceImporter* importer, const char* name,
-           bool (ORT_API_CALL* Impl::*member)(const Impl*, Kind), Kind kind, bool* out) {
+           bool (ORT_API_CALL* Impl::*member)(const Impl*, Kind), const Kind& kind, Kind last,
+           bool* out) {
   SDX_TRY(require(importer, "importer"));
   SDX_TRY(require(out, "out_supported"));
   *out = false;
   const auto function = importer->impl->*member;
-  if (function == nullptr) return {};
+  const int number = as_number(kind);
+  if (function == nullptr || number < 0 || number > static_cast<int>(last)) return {};
   return plugin_host::guarded_call(importer->library->name(), name, [&]() -> OrtStatus* {
     *out = function(importer->impl, kind);
     return nullptr;
@@ -78,9 +114,11 @@ OrtStatus* CreateExternalResourceImporterForDevice(
       return failure(Code::Unsupported, "provider '{}' imports no external resources",
                      ep_device->ep_name);
     }
+    OrtExternalResourceImporterImpl* impl = nullptr;
     SDX_TRY(plugin_host::guarded_call(made->library->name(),
                                       "CreateExternalResourceImporterForDevice",
-                                      [&] { return create(factory, ep_device, &made->impl); }));
+                                      [&] { return create(factory, ep_device, &impl); }));
+    made->impl = impl;
     if (made->impl == nullptr) {
       return failure(Code::Internal,
                      "plugin library '{}': CreateExternalResourceImporterForDevice returned a null "
@@ -99,7 +137,8 @@ void ReleaseExternalResourceImporter(OrtExternalResourceImporter* object) noexce
 OrtStatus* CanImportMemory(const OrtExternalResourceImporter* importer,
                            OrtExternalMemoryHandleType handle_type, bool* out_supported) noexcept {
   return guarded("CanImportMemory", [&] {
-    return ask(importer, "CanImportMemory", &Impl::CanImportMemory, handle_type, out_supported);
+    return ask(importer, "CanImportMemory", &Impl::CanImportMemory, handle_type,
+               ORT_EXTERNAL_MEMORY_HANDLE_TYPE_VK_MEMORY_OPAQUE_FD, out_supported);
   });
 }
 
@@ -109,12 +148,12 @@ OrtStatus* ImportMemory(OrtExternalResourceImporter* importer,
   return guarded("ImportMemory", [&]() -> Status {
     SDX_TRY(require(descriptor, "descriptor"));
     SDX_TRY(require(out_handle, "out_handle"));
-    return call(importer, "ImportMemory", &Impl::ImportMemory, descriptor, out_handle);
+    return make(importer, "ImportMemory", &Impl::ImportMemory, out_handle, descriptor);
   });
 }
 
 void ReleaseExternalMemoryHandle(OrtExternalMemoryHandle* object) noexcept {
-  if (object != nullptr && object->Release != nullptr) object->Release(object);
+  release(object, "OrtExternalMemoryHandle::Release");
 }
 
 OrtStatus* CreateTensorFromMemory(OrtExternalResourceImporter* importer,
@@ -125,15 +164,16 @@ OrtStatus* CreateTensorFromMemory(OrtExternalResourceImporter* importer,
     SDX_TRY(require(memory_handle, "memory_handle"));
     SDX_TRY(require(tensor_descriptor, "tensor_descriptor"));
     SDX_TRY(require(out_tensor, "out_tensor"));
-    return call(importer, "CreateTensorFromMemory", &Impl::CreateTensorFromMemory, memory_handle,
-                tensor_descriptor, out_tensor);
+    return make(importer, "CreateTensorFromMemory", &Impl::CreateTensorFromMemory, out_tensor,
+                memory_handle, tensor_descriptor);
   });
 }
 
 OrtStatus* CanImportSemaphore(const OrtExternalResourceImporter* importer,
                               OrtExternalSemaphoreType type, bool* out_supported) noexcept {
   return guarded("CanImportSemaphore", [&] {
-    return ask(importer, "CanImportSemaphore", &Impl::CanImportSemaphore, type, out_supported);
+    return ask(importer, "CanImportSemaphore", &Impl::CanImportSemaphore, type,
+               ORT_EXTERNAL_SEMAPHORE_VK_TIMELINE_SEMAPHORE_OPAQUE_FD, out_supported);
   });
 }
 
@@ -143,12 +183,12 @@ OrtStatus* ImportSemaphore(OrtExternalResourceImporter* importer,
   return guarded("ImportSemaphore", [&]() -> Status {
     SDX_TRY(require(descriptor, "descriptor"));
     SDX_TRY(require(out_handle, "out_handle"));
-    return call(importer, "ImportSemaphore", &Impl::ImportSemaphore, descriptor, out_handle);
+    return make(importer, "ImportSemaphore", &Impl::ImportSemaphore, out_handle, descriptor);
   });
 }
 
 void ReleaseExternalSemaphoreHandle(OrtExternalSemaphoreHandle* object) noexcept {
-  if (object != nullptr && object->Release != nullptr) object->Release(object);
+  release(object, "OrtExternalSemaphoreHandle::Release");
 }
 
 OrtStatus* WaitSemaphore(OrtExternalResourceImporter* importer,
@@ -156,6 +196,7 @@ OrtStatus* WaitSemaphore(OrtExternalResourceImporter* importer,
                          uint64_t value) noexcept {
   return guarded("WaitSemaphore", [&]() -> Status {
     SDX_TRY(require(semaphore_handle, "semaphore_handle"));
+    SDX_TRY(check_stream(importer, stream));
     return call(importer, "WaitSemaphore", &Impl::WaitSemaphore, semaphore_handle, stream, value);
   });
 }
@@ -165,6 +206,7 @@ OrtStatus* SignalSemaphore(OrtExternalResourceImporter* importer,
                            uint64_t value) noexcept {
   return guarded("SignalSemaphore", [&]() -> Status {
     SDX_TRY(require(semaphore_handle, "semaphore_handle"));
+    SDX_TRY(check_stream(importer, stream));
     return call(importer, "SignalSemaphore", &Impl::SignalSemaphore, semaphore_handle, stream,
                 value);
   });

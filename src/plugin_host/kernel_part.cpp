@@ -133,10 +133,12 @@ Status KernelPart::create_kernel(const OrtKernelRegistry::Entry& entry, const No
     described->inputs[i].constant.reset(capi::new_value(step.inputs[i].constant));
   }
   step.info = std::make_unique<OrtKernelInfo>(OrtKernelInfo{std::move(described), this});
+  OrtKernelImpl* made = nullptr;
   const Status status = guarded_call(provider_.library(), "OrtKernelCreateFunc", [&] {
-    return entry.create(entry.state, step.info.get(), &step.kernel);
+    return entry.create(entry.state, step.info.get(), &made);
   });
   if (!status.ok()) return Status(status.code(), status.message()).with(step.description);
+  step.kernel = made;
   if (step.kernel != nullptr && step.kernel->Compute != nullptr) return {};
   return failure(Code::Internal,
                  "plugin library '{}': the kernel for {} is {}, expected one with Compute",
@@ -229,12 +231,11 @@ Status KernelPart::run_step(const Step& step, std::span<Datum> slots, std::span<
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
     const Output& output = step.outputs[i];
     if (output.value == kNoValue) continue;
-    Datum& result = call.result(i);
-    if (!result.has_value() && output.is_used) {
+    if (!call.is_made(i) && output.is_used) {
       return failure(Code::Runtime, "plugin library '{}': the kernel did not make output '{}'",
                      provider_.library(), graph_.value(output.value).name);
     }
-    slots[output.value] = std::move(result);
+    slots[output.value] = std::move(call.result(i));
   }
   return {};
 }

@@ -100,11 +100,12 @@ Status Library::create_transfers() {
     OrtDataTransferImpl* made = nullptr;
     SDX_TRY(guarded_call(name_, "CreateDataTransfer", [&] { return create(factory, &made); }));
     if (made == nullptr) continue;
+    // Released with the library also when it is incomplete.
+    transfers_.emplace(factory, made);
     const bool is_complete =
         made->Release != nullptr && made->CanCopy != nullptr && made->CopyTensors != nullptr;
     SDX_TRY(require_callback(name_, "OrtDataTransferImpl::Release, CanCopy or CopyTensors",
                              is_complete));
-    transfers_.emplace(factory, made);
   }
   return {};
 }
@@ -132,6 +133,7 @@ Result<Tensor> Library::shared_constant(const void* place, const Hash128& conten
 Library::~Library() {
   for (const auto& entry : transfers_) {
     OrtDataTransferImpl* transfer = entry.second;
+    if (transfer->Release == nullptr) continue;
     guarded_void(name_, "OrtDataTransferImpl::Release", [&] { transfer->Release(transfer); });
   }
   for (OrtEpFactory* factory : factories_) {

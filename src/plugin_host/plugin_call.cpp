@@ -15,7 +15,8 @@ OrtValue value_of(Datum datum) {
 
 }  // namespace
 
-PluginCall::PluginCall(const PluginProvider& provider, RunState& run) : provider_(provider) {
+PluginCall::PluginCall(const PluginProvider& provider, RunState& run)
+    : provider_(provider), stream_(provider.current_stream()) {
   context_.state = &run;
   context_.host = this;
 }
@@ -43,11 +44,11 @@ Result<Tensor> PluginCall::make_output(std::size_t index, DType dtype, const Sha
   if (output.alias >= 0 && source < context_.inputs.size()) {
     const Tensor* input = context_.inputs[source].datum.tensor();
     const bool fits = input != nullptr && place_of(*input) == output.place &&
-                      keeps_memory(*input) && input->dtype() == dtype &&
-                      dtype != DType::String && input->element_count() == shape.element_count();
+                      keeps_memory(*input) && input->dtype() == dtype && dtype != DType::String &&
+                      input->element_count() == shape.element_count();
     if (fits) return input->reshaped(shape);
   }
-  return provider_.allocate_at(output.place, dtype, shape);
+  return provider_.allocate_on(stream_, output.place, dtype, shape);
 }
 
 Result<OrtAllocator*> PluginCall::allocator(const OrtMemoryInfo& memory) {
@@ -60,11 +61,10 @@ Result<OrtAllocator*> PluginCall::allocator(const OrtMemoryInfo& memory) {
 Result<void*> PluginCall::scratch(const OrtMemoryInfo& memory, std::size_t bytes) {
   const auto count = static_cast<std::int64_t>(std::max<std::size_t>(bytes, 1));
   SDX_ASSIGN(Tensor made,
-             provider_.allocate_at(capi::place_of(memory), DType::UInt8, Shape({count})));
+             provider_.allocate_on(stream_, capi::place_of(memory), DType::UInt8, Shape({count})));
+  const std::lock_guard lock(scratch_mutex_);
   scratch_.push_back(made);
   return static_cast<void*>(made.mutable_data());
 }
-
-OrtSyncStream* PluginCall::stream() { return provider_.current_stream(); }
 
 }  // namespace sardonyx::plugin_host

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <mutex>
 #include <vector>
 
 #include "capi/kernel_info.h"
@@ -9,7 +9,8 @@
 namespace sardonyx::plugin_host {
 
 /// One call of a plugin's code on tensors: its operands as the C interface shows them, and the
-/// provider's memory for what it makes.
+/// provider's memory for what it makes. Made on the thread that does the run; the plugin may ask it
+/// for things from others.
 class PluginCall final : public capi::KernelHost {
  public:
   struct Output {
@@ -27,18 +28,22 @@ class PluginCall final : public capi::KernelHost {
   /// `given`: a tensor to write into, or nothing.
   void add_output(const Output& output, Datum given);
   OrtKernelContext& context() { return context_; }
+  /// Whether the plugin asked for the output, in which it writes its result.
+  bool is_made(std::size_t i) const { return context_.outputs[i].is_made; }
   /// What output i became.
   Datum& result(std::size_t i) { return context_.outputs[i].value.datum; }
 
   Result<Tensor> make_output(std::size_t index, DType dtype, const Shape& shape) override;
   Result<OrtAllocator*> allocator(const OrtMemoryInfo& memory) override;
   Result<void*> scratch(const OrtMemoryInfo& memory, std::size_t bytes) override;
-  OrtSyncStream* stream() override;
+  OrtSyncStream* stream() override { return stream_; }
 
  private:
   const PluginProvider& provider_;
+  OrtSyncStream* stream_;
   OrtKernelContext context_;
   std::vector<Output> outputs_;
+  std::mutex scratch_mutex_;
   std::vector<Tensor> scratch_;
 };
 

@@ -122,10 +122,12 @@ Status PluginProvider::start(const std::vector<const OrtEpDevice*>& devices) {
     metadata.push_back(&device->metadata);
   }
   OrtEpFactory& factory = handle_->factory;
+  OrtEp* made = nullptr;
   SDX_TRY(guarded_call(library(), "CreateEp", [&] {
     return factory.CreateEp(&factory, hardware.data(), metadata.data(), hardware.size(),
-                            options_.get(), &capi::default_logger(), &handle_->ep);
+                            options_.get(), &capi::default_logger(), &made);
   }));
+  handle_->ep = made;
   if (handle_->ep == nullptr) {
     return failure(Code::Internal, "plugin library '{}': CreateEp returned a null pointer",
                    library());
@@ -322,13 +324,14 @@ Result<std::shared_ptr<DeviceMemory>> PluginProvider::constant_memory() const {
 }
 
 Result<Tensor> PluginProvider::allocate(const Place& place, DType dtype, const Shape& shape) const {
-  SDX_ASSIGN(const auto found, memory(place));
-  return found->allocate(dtype, shape);
+  return allocate_at(&place, dtype, shape);
 }
 
-Result<Tensor> PluginProvider::allocate_at(const Place* place, DType dtype,
+Result<Tensor> PluginProvider::allocate_on(OrtSyncStream* stream, const Place* place, DType dtype,
                                            const Shape& shape) const {
-  return place == nullptr ? Tensor::allocate(dtype, shape) : allocate(*place, dtype, shape);
+  if (place == nullptr) return Tensor::allocate(dtype, shape);
+  SDX_ASSIGN(const auto found, memory(*place));
+  return found->allocate(dtype, shape, stream);
 }
 
 Result<Tensor> PluginProvider::constant_at(const Place* place, const Tensor& constant) const {
@@ -372,9 +375,12 @@ Status PluginProvider::take_stream(const OrtRunOptions& options) const {
   if (!has_streams_) return {};
   RunStream taken;
   OrtSyncStream* given = options.sync_stream;
-  if (given != nullptr && capi::place_of(given->memory) == place_) {
+  const bool is_here = given != nullptr && capi::place_of(given->memory) == place_;
+  if (is_here && given->library == handle_->library) {
     taken.stream = given;
   } else {
+    // Another library's stream on this device: what it has queued comes first.
+    if (is_here) SDX_TRY(given->wait_in(nullptr));
     const std::lock_guard lock(streams_mutex_);
     if (!idle_streams_.empty()) {
       taken.own = std::move(idle_streams_.back());
@@ -487,7 +493,15 @@ Status PluginProvider::begin_run(const void* caller_options) const {
     status = guarded_call(library(), "OnRunStart",
                           [&] { return start(&ep(), &run_options(caller_options)); });
   }
-  if (status.ok()) status = take_stream(run_options(caller_options));
+  if (status.ok()) {
+    status = take_stream(run_options(caller_options));
+    // What has started ends, whatever it says.
+    const auto end = callback(ep(), &OrtEp::OnRunEnd, 23);
+    if (!status.ok() && end != nullptr) {
+      static_cast<void>(guarded_call(
+          library(), "OnRunEnd", [&] { return end(&ep(), &run_options(caller_options), false); }));
+    }
+  }
   if (!status.ok() && !is_concurrent_) run_mutex_.unlock();
   return status;
 }

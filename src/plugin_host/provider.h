@@ -56,8 +56,13 @@ class PluginProvider final : public DeviceProvider {
   const OrtKernelRegistry* kernels() const { return kernels_; }
   /// Where its parts have their tensors unless a kernel says otherwise.
   const Place* place() const { return place_; }
-  /// As allocate(), or the processor's memory for a null place.
-  Result<Tensor> allocate_at(const Place* place, DType dtype, const Shape& shape) const;
+  /// As allocate(), or the processor's memory for a null place; used by that stream, or by the
+  /// calling thread's run.
+  Result<Tensor> allocate_on(OrtSyncStream* stream, const Place* place, DType dtype,
+                             const Shape& shape) const;
+  Result<Tensor> allocate_at(const Place* place, DType dtype, const Shape& shape) const {
+    return allocate_on(current_stream(), place, dtype, shape);
+  }
   /// The allocator of one of its memories, made at the first request.
   Result<std::shared_ptr<DeviceMemory>> memory(const Place& place) const;
   /// The allocator for constants.

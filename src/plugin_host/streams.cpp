@@ -15,6 +15,19 @@ using sardonyx::plugin_host::guarded_call;
 using sardonyx::plugin_host::guarded_void;
 using sardonyx::plugin_host::require_callback;
 
+namespace {
+
+std::uint64_t next_stream_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+OrtSyncStream::OrtSyncStream(std::shared_ptr<const sardonyx::plugin_host::Library> the_library,
+                             const OrtMemoryInfo& the_memory)
+    : library(std::move(the_library)), memory(the_memory), id(next_stream_id()) {}
+
 OrtSyncStream::~OrtSyncStream() {
   if (impl == nullptr || impl->Release == nullptr) return;
   guarded_void(library->name(), "OrtSyncStreamImpl::Release", [&] { impl->Release(impl); });
@@ -43,15 +56,15 @@ Status OrtSyncStream::wait_in(OrtSyncStream* consumer) {
     guarded_void(library->name(), "OrtSyncNotificationImpl::Release",
                  [&] { notification->Release(notification); });
   };
+  const std::unique_ptr<OrtSyncNotificationImpl, decltype(release)> notification(made, release);
   const bool is_complete = made != nullptr && made->Activate != nullptr &&
                            made->WaitOnHost != nullptr && made->WaitOnDevice != nullptr;
   SDX_TRY(require_callback(
       library->name(), "complete OrtSyncNotificationImpl from CreateNotification", is_complete));
-  const std::unique_ptr<OrtSyncNotificationImpl, decltype(release)> notification(made, release);
   SDX_TRY(guarded_call(library->name(), "OrtSyncNotificationImpl::Activate",
                        [&] { return made->Activate(made); }));
   const std::uint64_t reached = ++sync_id;
-  if (consumer == nullptr) {
+  if (consumer == nullptr || consumer->library != library) {
     return guarded_call(library->name(), "OrtSyncNotificationImpl::WaitOnHost",
                         [&] { return made->WaitOnHost(made); });
   }
@@ -88,10 +101,12 @@ Result<std::unique_ptr<OrtSyncStream>> make_stream(std::shared_ptr<const Library
   if (own == nullptr && shared == nullptr) {
     return failure(Code::Unsupported, "plugin library '{}' makes no streams", name);
   }
+  OrtSyncStreamImpl* impl = nullptr;
   SDX_TRY(guarded_call(name, "CreateSyncStreamForDevice", [&] {
-    return own != nullptr ? own(made->ep->ep, device, &made->impl)
-                          : shared(&factory, device, options, &made->impl);
+    return own != nullptr ? own(made->ep->ep, device, &impl)
+                          : shared(&factory, device, options, &impl);
   }));
+  made->impl = impl;
   if (made->impl != nullptr) return made;
   return failure(Code::Internal,
                  "plugin library '{}': CreateSyncStreamForDevice returned a null pointer", name);

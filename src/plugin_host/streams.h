@@ -11,13 +11,13 @@
 /// A queue of work of a device, made by its plugin.
 struct OrtSyncStream {
   OrtSyncStream(std::shared_ptr<const sardonyx::plugin_host::Library> the_library,
-                const OrtMemoryInfo& the_memory)
-      : library(std::move(the_library)), memory(the_memory) {}
+                const OrtMemoryInfo& the_memory);
   ~OrtSyncStream();
   OrtSyncStream(const OrtSyncStream&) = delete;
   OrtSyncStream& operator=(const OrtSyncStream&) = delete;
 
-  /// Waits, in another stream or (null) on the calling thread, for all that was queued so far.
+  /// Waits, in another stream or (null) on the calling thread, for all that was queued so far. The
+  /// stream of another library knows nothing of this one: the calling thread waits in its place.
   /// Errors   those of the plugin.
   sardonyx::Status wait_in(OrtSyncStream* consumer);
   sardonyx::Status flush();
@@ -29,6 +29,8 @@ struct OrtSyncStream {
   /// A copy: also the memory device of the stream.
   OrtMemoryInfo memory;
   OrtSyncStreamImpl* impl = nullptr;
+  /// Tells it from all others of the process, also from those that are gone; never 0.
+  const std::uint64_t id;
   /// Grows with every point that somebody waits for.
   std::atomic<std::uint64_t> sync_id{0};
   mutable std::mutex mutex;

@@ -44,6 +44,13 @@ T* near_address(T* address) {
 
 OrtStatus* error(const char* text) { return g_api->CreateStatus(ORT_EP_FAIL, text); }
 
+/// What a function leaves in its output although it fails: nobody may touch it.
+template <typename T>
+OrtStatus* leave_and_fail(T** out) {
+  *out = reinterpret_cast<T*>(uintptr_t{8});
+  return error("failed, but left something");
+}
+
 const char* const kLongText = [] {
   static std::string text(100000, 'x');
   return text.c_str();
@@ -98,8 +105,12 @@ struct Counters {
   int streams = 0;
   int waits = 0;
   int packed = 0;
+  int on_stream = 0;
+  int transfers = 0;
 };
 Counters g_counters;
+
+const std::string& registration_of(const OrtEpFactory* self);
 
 struct FarAllocator : OrtAllocator {
   OrtMemoryInfo* info = nullptr;
@@ -109,6 +120,11 @@ void* ORT_API_CALL far_alloc(OrtAllocator*, size_t size) {
   ++g_counters.live_blocks;
   ++g_counters.allocations;
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(std::malloc(size)) | kFarBit);
+}
+
+void* ORT_API_CALL far_alloc_on_stream(OrtAllocator* self, size_t size, OrtSyncStream*) {
+  ++g_counters.on_stream;
+  return far_alloc(self, size);
 }
 
 void ORT_API_CALL far_free(OrtAllocator*, void* memory) {
@@ -125,10 +141,15 @@ OrtStatus* new_far_info(OrtMemoryInfo** out) {
                                     OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, out);
 }
 
-OrtStatus* ORT_API_CALL create_allocator(OrtEpFactory*, const OrtMemoryInfo*,
+OrtStatus* ORT_API_CALL create_allocator(OrtEpFactory* self, const OrtMemoryInfo*,
                                          const OrtKeyValuePairs*, OrtAllocator** allocator) {
+  if (has(registration_of(self), "far.allocator_left")) return leave_and_fail(allocator);
   auto made = std::make_unique<FarAllocator>();
   made->version = 1;
+  if (is(registration_of(self), "stream")) {
+    made->version = ORT_API_VERSION;
+    made->AllocOnStream = far_alloc_on_stream;
+  }
   made->Alloc = far_alloc;
   made->Free = far_free;
   made->Info = far_info;
@@ -146,6 +167,7 @@ void ORT_API_CALL release_allocator(OrtEpFactory*, OrtAllocator* allocator) {
 struct Transfer : OrtDataTransferImpl {};
 
 void ORT_API_CALL release_transfer(OrtDataTransferImpl* self) {
+  --g_counters.transfers;
   delete static_cast<Transfer*>(self);
 }
 
@@ -174,11 +196,12 @@ OrtStatus* ORT_API_CALL copy_tensors(OrtDataTransferImpl*, const OrtValue** from
   return nullptr;
 }
 
-OrtStatus* ORT_API_CALL create_transfer(OrtEpFactory*, OrtDataTransferImpl** out) {
+OrtStatus* ORT_API_CALL create_transfer(OrtEpFactory* self, OrtDataTransferImpl** out) {
   auto made = std::make_unique<Transfer>();
+  ++g_counters.transfers;
   made->ort_version_supported = ORT_API_VERSION;
   made->Release = release_transfer;
-  made->CanCopy = can_copy;
+  if (!has(registration_of(self), "far.transfer_incomplete")) made->CanCopy = can_copy;
   made->CopyTensors = copy_tensors;
   *out = made.release();
   return nullptr;
@@ -220,8 +243,9 @@ void ORT_API_CALL release_stream(OrtSyncStreamImpl* self) {
 
 bool ORT_API_CALL is_stream_aware(const OrtEpFactory*) { return true; }
 
-OrtStatus* ORT_API_CALL create_stream(OrtEpFactory*, const OrtMemoryDevice*,
+OrtStatus* ORT_API_CALL create_stream(OrtEpFactory* self, const OrtMemoryDevice*,
                                       const OrtKeyValuePairs*, OrtSyncStreamImpl** out) {
+  if (is(registration_of(self), "stream_left")) return leave_and_fail(out);
   auto made = std::make_unique<Stream>();
   made->ort_version_supported = ORT_API_VERSION;
   made->Release = release_stream;
@@ -272,6 +296,7 @@ struct MulKernel : OrtKernelImpl {
 OrtStatus* ORT_API_CALL mul_compute(OrtKernelImpl* self, OrtKernelContext* context) {
   const MulKernel& kernel = *static_cast<MulKernel*>(self);
   if (has(kernel.name, "kernels.compute_error")) return error("computed nothing");
+  if (has(kernel.name, "kernels.no_output")) return nullptr;
   const OrtValue* value = nullptr;
   Factor a;
   Factor b;
@@ -318,6 +343,7 @@ OrtStatus* ORT_API_CALL create_mul(void* state, const OrtKernelInfo* info, OrtKe
   if (ep == nullptr) return error("the kernel has no provider");
   const std::string name = *static_cast<const std::string*>(state);
   if (has(name, "kernels.create_error")) return error("makes no kernel");
+  if (has(name, "kernels.create_left")) return leave_and_fail(out);
   if (has(name, "kernels.create_null")) return nullptr;
   auto made = std::make_unique<MulKernel>();
   made->ort_version_supported = ORT_API_VERSION;
@@ -463,6 +489,7 @@ OrtStatus* ORT_API_CALL compile(OrtEp* self, const OrtGraph** graphs, const OrtN
   const Ep& ep = *static_cast<Ep*>(self);
   if (has(ep.registration, "compile_throw")) throw std::runtime_error("thrown by Compile");
   if (has(ep.registration, "compile_error")) return error("cannot compile");
+  if (has(ep.registration, "compile_left")) return leave_and_fail(infos);
   if (has(ep.registration, "compile_null")) return nullptr;
   for (size_t i = 0; i < count; ++i) {
     const char* name = nullptr;
@@ -484,8 +511,7 @@ void ORT_API_CALL release_infos(OrtEp*, OrtNodeComputeInfo** infos, size_t count
 }
 
 OrtStatus* ORT_API_CALL run_start(OrtEp* self, const OrtRunOptions*) {
-  ++static_cast<Ep*>(self)->run_depth;
-  return nullptr;
+  return ++static_cast<Ep*>(self)->run_depth == 1 ? nullptr : error("a run that began did not end");
 }
 
 OrtStatus* ORT_API_CALL run_end(OrtEp* self, const OrtRunOptions*, bool) {
@@ -504,6 +530,10 @@ OrtStatus* ORT_API_CALL set_options(OrtEp*, const char* const* keys, const char*
 struct Factory : OrtEpFactory {
   std::string registration;
 };
+
+const std::string& registration_of(const OrtEpFactory* self) {
+  return static_cast<const Factory*>(self)->registration;
+}
 
 const char* ORT_API_CALL factory_name(const OrtEpFactory* self) {
   const auto& factory = *static_cast<const Factory*>(self);
@@ -554,6 +584,7 @@ OrtStatus* ORT_API_CALL create_ep(OrtEpFactory* self, const OrtHardwareDevice* c
   const auto& factory = *static_cast<Factory*>(self);
   if (has(factory.registration, "create_ep_throw")) throw std::runtime_error("thrown by CreateEp");
   if (has(factory.registration, "create_ep_error")) return error("refused by CreateEp");
+  if (has(factory.registration, "create_ep_left")) return leave_and_fail(ep);
   if (has(factory.registration, "create_ep_null")) return nullptr;
   int has_threads = 0;
   const std::string key = "ep." + factory.registration + ".threads";
@@ -634,10 +665,12 @@ ORT_EXPORT OrtStatus* CreateEpFactories(const char* registered_name, const OrtAp
   return nullptr;
 }
 
-/// Values of the counters: live blocks, allocations, copies, live streams, waits, packed weights.
+/// Values of the counters: live blocks, allocations, copies, live streams, waits, packed weights,
+/// allocations on streams, live transfers.
 ORT_EXPORT void tiny_counters(int* out) {
   const int values[] = {g_counters.live_blocks, g_counters.allocations, g_counters.copies,
-                        g_counters.streams,     g_counters.waits,       g_counters.packed};
+                        g_counters.streams,     g_counters.waits,       g_counters.packed,
+                        g_counters.on_stream,   g_counters.transfers};
   std::memcpy(out, values, sizeof values);
 }
 

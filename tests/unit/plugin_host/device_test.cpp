@@ -1,3 +1,5 @@
+#include "plugin_host/device_memory.h"
+#include "plugin_host/streams.h"
 #include "unit/plugin_host/tiny_session.h"
 
 namespace sardonyx {
@@ -11,6 +13,8 @@ struct Counters {
   int streams;
   int waits;
   int packed;
+  int on_stream;
+  int transfers;
 };
 
 Counters counters() {
@@ -95,6 +99,7 @@ TEST_CASE("a plugin works in its own memory, by kernels, on streams and on packe
     }
     CHECK(counters().live_blocks == 0);
     CHECK(counters().streams == 0);
+    CHECK(counters().transfers == (is_far ? 1 : 0));
     CHECK(env.remove(name) == "");
     CHECK(!is_loaded());
   }
@@ -161,6 +166,93 @@ TEST_CASE("inputs and outputs that are bound in the device's memory stay there")
     api().ReleaseIoBinding(binding);
   }
   api().ReleaseAllocator(allocator);
+}
+
+TEST_CASE("an output that a plugin does not make is an error also when the caller gave it") {
+  for (const std::string name : {"tiny.no_output", "tiny.kernels.no_output"}) {
+    CAPTURE(name);
+    const Env env;
+    REQUIRE(env.add(name) == "");
+    const Options options;
+    REQUIRE(options.append(env, env.devices(name)) == "");
+    const LoadedModel model(env, options);
+    REQUIRE(model.error == "");
+    OrtAllocator* cpu = nullptr;
+    check_ok(api().GetAllocatorWithDefaultOptions(&cpu));
+    const ValuePtr x = value_in(cpu);
+    const ValuePtr y = value_in(cpu);
+    std::fill_n(data_of(x.get()), 2, 1.0F);
+    const auto names = model.output_names();
+    const char* input = "x";
+    const char* output = names[1].c_str();
+    const OrtValue* fed = x.get();
+    OrtValue* made = y.get();
+    const std::string text =
+        text_of(api().Run(model.session, nullptr, &input, &fed, 1, &output, 1, &made));
+    CHECK_MESSAGE(contains(text, "did not make output"), text);
+  }
+}
+
+TEST_CASE("a tensor outlives the allocator that it was made with, the session and the library") {
+  auto env = std::make_unique<Env>();
+  REQUIRE(env->add("tiny.far") == "");
+  ValuePtr kept(nullptr, nullptr);
+  {
+    const Options options;
+    REQUIRE(options.append(*env, env->devices("tiny.far")) == "");
+    const LoadedModel model(*env, options);
+    REQUIRE(model.error == "");
+    const MemoryInfo far(true);
+    OrtAllocator* allocator = nullptr;
+    check_ok(api().CreateAllocator(model.session, far.info, &allocator));
+    REQUIRE(allocator != nullptr);
+    kept = value_in(allocator);
+    api().ReleaseAllocator(allocator);
+  }
+  REQUIRE(env->remove("tiny.far") == "");
+  env.reset();
+  CHECK(is_loaded());
+  kept.reset();
+  CHECK(!is_loaded());
+}
+
+TEST_CASE("a block that a stream may still use goes to tensors of that stream only") {
+  using namespace plugin_host;
+  const std::string name = "tiny.far.stream";
+  auto library = Library::load(name, SARDONYX_TINY_PLUGIN);
+  REQUIRE(library.ok());
+  OrtEpFactory& factory = *(*library)->factories().front();
+  auto handle = std::make_shared<EpHandle>(*library, factory);
+  OrtSessionOptions options;
+  options.options.entries["ep." + name + ".threads"] = "1";
+  check_ok(factory.CreateEp(&factory, nullptr, nullptr, 0, &options, nullptr, &handle->ep));
+  REQUIRE(handle->ep != nullptr);
+  const MemoryInfo far(true);
+  const auto stream = [&] {
+    auto made = make_stream(*library, factory, handle, *far.info, nullptr);
+    REQUIRE(made.ok());
+    return std::move(made).value();
+  };
+  const auto memory = DeviceMemory::create(handle, *far.info);
+  REQUIRE(memory.ok());
+  auto first = stream();
+  const auto second = stream();
+  const auto block_for = [&](OrtSyncStream* user) {
+    const auto tensor = (*memory)->allocate(DType::Float32, Shape{100}, user);
+    REQUIRE(tensor.ok());
+    return static_cast<const void*>(tensor->data());
+  };
+  const void* block = block_for(first.get());
+  CHECK(block_for(first.get()) == block);
+  CHECK(block_for(second.get()) != block);
+  CHECK(block_for(nullptr) != block);
+  CHECK(counters().allocations == 3);
+  CHECK(counters().on_stream == 2);
+  // Not even one that comes to lie where the stream lay.
+  first = stream();
+  CHECK(block_for(first.get()) != block);
+  (*memory)->shrink();
+  CHECK(counters().live_blocks == 0);
 }
 
 TEST_CASE("a session without the device refuses tensors in its memory") {
