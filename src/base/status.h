@@ -18,6 +18,7 @@ enum class Code : std::uint8_t {
   Unsupported,      ///< valid, but this build cannot do it
   OutOfMemory,      ///< an allocation failed or a bound on memory was exceeded
   Cancelled,        ///< the caller asked to stop
+  NeedsCompiling,   ///< the model has to be compiled for this device first, or again
   Runtime,          ///< the data of this run does not fit (index out of range, shapes)
   Internal,         ///< a fault of Sardonyx itself
 };

@@ -232,8 +232,6 @@ struct OrtSessionOptions {
   /// What a selection policy would choose among the devices of now; empty when there is none.
   std::function<sardonyx::Result<std::vector<const OrtEpDevice*>>()> choose_devices;
   sardonyx::capi::EpContextData ep_context_data;
-  /// Bytes of the model that a weightless compiled one belongs to; the program's, none by default.
-  std::span<const std::byte> weightless_source;
 };
 
 struct OrtRunOptions {

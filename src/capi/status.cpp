@@ -19,10 +19,6 @@ OrtStatus* out_of_memory() noexcept {
   return &status;
 }
 
-/// A failure of a plugin that it gives no other code. Only the C interface tells it from other
-/// faults, so that the library's own codes do not list it.
-constexpr auto kProviderFailed = static_cast<Code>(0xff);
-
 OrtErrorCode ort_code(Code code) noexcept {
   if (code == kProviderFailed) return ORT_EP_FAIL;
   switch (code) {
@@ -33,6 +29,7 @@ OrtErrorCode ort_code(Code code) noexcept {
     case Code::Unsupported: return ORT_NOT_IMPLEMENTED;
     case Code::OutOfMemory: return ORT_FAIL;
     case Code::Cancelled: return ORT_FAIL;
+    case Code::NeedsCompiling: return ORT_MODEL_REQUIRES_COMPILATION;
     case Code::Runtime: return ORT_RUNTIME_EXCEPTION;
     case Code::Internal: return ORT_FAIL;
   }
@@ -48,6 +45,7 @@ Code code_of(OrtErrorCode code) noexcept {
     case ORT_INVALID_GRAPH: return Code::InvalidModel;
     case ORT_RUNTIME_EXCEPTION: return Code::Runtime;
     case ORT_EP_FAIL: return kProviderFailed;
+    case ORT_MODEL_REQUIRES_COMPILATION: return Code::NeedsCompiling;
     default: return Code::Internal;
   }
 }

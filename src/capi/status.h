@@ -12,6 +12,10 @@ namespace sardonyx::capi {
 /// Where ONNX Runtime answers ORT_FAIL and so callers may look for it, whatever went wrong.
 inline constexpr Code kPlainFailure = Code::Internal;
 
+/// A failure of a plugin that it gives no other code. Only the C interface tells it from other
+/// faults, so that the library's own codes do not list it.
+inline constexpr auto kProviderFailed = static_cast<Code>(0xff);
+
 /// An OrtStatus with the code that belongs to `status`, and its whole text; null on success.
 /// Errors: without memory for it, a status of the library that says so; releasing that is harmless.
 OrtStatus* to_ort(const Status& status) noexcept;

@@ -81,7 +81,12 @@ class CpuProvider final : public Provider {
     }
     const auto schema = find_schema(node.domain, node.op_type, node.opset);
     if (!schema.ok() && why_not != nullptr) *why_not = schema.status().message();
-    return schema.ok();
+    if (!schema.ok()) return false;
+    const bool is_compiled = (*schema)->has(kCompiledPart);
+    if (is_compiled && why_not != nullptr) {
+      *why_not = fmt::format("{} holds what another provider compiled", node.describe(graph));
+    }
+    return !is_compiled;
   }
 
   Result<std::unique_ptr<Compiled>> compile(Graph graph,

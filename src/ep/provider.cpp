@@ -13,6 +13,12 @@ Result<std::vector<NodeGroup>> Provider::offer(const Model& model,
   return groups;
 }
 
+Result<std::string> Provider::compatibility_info(const Model&) const { return std::string(); }
+
+Result<Compatibility> Provider::check_compatibility(const std::string&) const {
+  return Compatibility::NotApplicable;
+}
+
 Status Provider::begin_run(const void*) const { return {}; }
 Status Provider::end_run(const void*) const { return {}; }
 

@@ -78,6 +78,9 @@ struct CompileOptions {
   const std::atomic<bool>* cancel = nullptr;
   /// What the part may keep of its weights.
   Weightless weightless = Weightless::None;
+  /// Bytes of the model that a weightless compiled one belongs to, when the caller gave them; they
+  /// stay as long as the session.
+  std::span<const std::byte> weightless_source;
   /// The model that the graph is a part of: its path, opsets and metadata. Null for a graph alone.
   const Model* model = nullptr;
 
@@ -88,6 +91,9 @@ struct CompileOptions {
     return fallback;
   }
 };
+
+/// How well what a provider compiled fits the provider that is to run it now.
+enum class Compatibility : std::uint8_t { NotApplicable, Optimal, PreferRecompilation, Unsupported };
 
 /// Nodes that a provider offers to run.
 struct NodeGroup {
@@ -112,6 +118,11 @@ class Provider {
   /// Takes a graph of its own, with types inferred and functions inlined.
   virtual Result<std::unique_ptr<Compiled>> compile(Graph graph,
                                                     const CompileOptions& options) const = 0;
+  /// What a compiled model is to say about the provider and its device (model metadata
+  /// "ep_compatibility_info.NAME"), so that check_compatibility() can judge it later; "" = nothing.
+  virtual Result<std::string> compatibility_info(const Model& model) const;
+  /// The verdict on such a text.
+  virtual Result<Compatibility> check_compatibility(const std::string& info) const;
   /// Before and after every run of a session that has the provider to itself; `caller_options` is
   /// what the C interface was given for the run, or null.
   virtual Status begin_run(const void* caller_options) const;

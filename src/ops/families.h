@@ -65,6 +65,7 @@ std::span<const OpSchema> ml_feature_schemas();
 std::span<const OpSchema> ml_label_schemas();
 std::span<const OpSchema> contrib_layout_schemas();
 std::span<const OpSchema> image_decoder_schemas();
+std::span<const OpSchema> ep_context_schemas();
 
 /// Every family, in the order in which all_schemas() lists them.
 inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
@@ -126,6 +127,7 @@ inline constexpr std::span<const OpSchema> (*kFamilies[])() = {
     ml_label_schemas,
     contrib_layout_schemas,
     image_decoder_schemas,
+    ep_context_schemas,
 };
 
 }  // namespace sardonyx

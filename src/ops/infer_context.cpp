@@ -188,6 +188,7 @@ Status check_attributes(const Node& node, const OpSchema& schema) {
     const auto row = std::find_if(rows.begin(), rows.end(), [&key = name](const AttributeRow& r) {
       return r.name == key;
     });
+    if (row == rows.end() && schema.has(kCompiledPart)) continue;
     if (row == rows.end()) {
       std::vector<std::string> known;
       for (const AttributeRow& r : rows) known.emplace_back(r.name);

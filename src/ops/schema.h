@@ -50,6 +50,8 @@ enum OpFlags : unsigned {
   /// The shapes of outputs depend on the values of inputs even when infer sees all of them
   /// computed only by evaluating (NonZero, Unique, NonMaxSuppression).
   kDataDependentShape = 1U << 2,
+  /// Holds what a provider compiled: that provider alone runs it, and may add attributes.
+  kCompiledPart = 1U << 3,
 };
 
 /// One row per operator and version that changed its meaning; a version holds until the next row.

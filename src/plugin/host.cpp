@@ -25,6 +25,7 @@ OrtErrorCode code_for(Code code) {
     case Code::NoSuchFile: return ORT_NO_SUCHFILE;
     case Code::Unsupported: return ORT_NOT_IMPLEMENTED;
     case Code::Runtime: return ORT_RUNTIME_EXCEPTION;
+    case Code::NeedsCompiling: return ORT_MODEL_REQUIRES_COMPILATION;
     case Code::OutOfMemory:
     case Code::Cancelled:
     case Code::Internal: break;

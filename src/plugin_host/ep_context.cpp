@@ -34,7 +34,10 @@ OrtStatus* SessionOptionsSetWeightlessSourceModelBuffer(OrtSessionOptions* optio
     if (model_data_length == 0) {
       return Status(Code::InvalidArgument, "Invalid source model: data size is 0");
     }
-    options->weightless_source = {static_cast<const std::byte*>(model_data), model_data_length};
+    options->options.weightless_source = {static_cast<const std::byte*>(model_data),
+                                          model_data_length};
+    // The one that was set last counts.
+    options->options.entries.erase("ep.context_source_model_path");
     return {};
   });
 }
@@ -96,8 +99,8 @@ OrtStatus* SessionOptionsGetWeightlessSourceModelBuffer(const OrtSessionOptions*
     SDX_TRY(require(session_options, "session_options"));
     SDX_TRY(require(source_model_data, "source_model_data"));
     SDX_TRY(require(source_model_data_length, "source_model_data_length"));
-    *source_model_data = session_options->weightless_source.data();
-    *source_model_data_length = session_options->weightless_source.size();
+    *source_model_data = session_options->options.weightless_source.data();
+    *source_model_data_length = session_options->options.weightless_source.size();
     return {};
   });
 }

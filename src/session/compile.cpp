@@ -6,8 +6,10 @@
 #include "base/text.h"
 #include "passes/move_channels_last.h"
 #include "placement/parts.h"
+#include "session/compiled_model.h"
 #include "session/load.h"
 #include "session/parts.h"
+#include "session/weightless.h"
 
 namespace sardonyx {
 
@@ -93,6 +95,10 @@ Result<Assignment> assign(Model& model, const Providers& providers) {
   }
   assignment.resize(model.graph.node_count(), NodePlacement{kNobody, kNoGroup});
   if (free.empty()) return assignment;
+  const auto context = std::find_if(free.begin(), free.end(), [&](NodeId id) {
+    return is_context_node(model.graph.node(id));
+  });
+  if (context != free.end()) return untaken_context_node(model.graph.node(*context), providers);
   std::string reason;
   if (providers.back()->can_run(model.graph, free.front(), &reason)) {
     reason = fmt::format("no execution provider takes {}",
@@ -179,7 +185,10 @@ Result<CompiledModel> compile_whole(const Model& model, const Providers& provide
   SDX_ASSIGN(const auto order, model.graph.topological_order());
   for (const NodeId id : order) {
     std::string reason;
-    if (!provider.can_run(model.graph, id, &reason)) return Status(Code::Unsupported, reason);
+    if (provider.can_run(model.graph, id, &reason)) continue;
+    const Node& node = model.graph.node(id);
+    if (is_context_node(node)) return untaken_context_node(node, providers);
+    return Status(Code::Unsupported, reason);
   }
   made.providers.emplace_back(provider.name());
   if (!order.empty()) made.used_providers.emplace_back(provider.name());
@@ -202,9 +211,13 @@ Result<CompiledModel> compile_model(const Model& given, const Environment& envir
   compile_options.entries = {options.entries.begin(), options.entries.end()};
   compile_options.cancel = options.cancel.get();
   compile_options.model = &given;
+  SDX_ASSIGN(compile_options.weightless, requested_weightless(options));
+  compile_options.weightless_source = options.weightless_source;
+  warn_of_old_weightless_entries(options);
   CompiledModel made;
   SDX_ASSIGN(made.own_providers, make_own_providers(options, compile_options));
   SDX_ASSIGN(const Providers providers, with_shared(made.own_providers, environment, options));
+  SDX_TRY(check_compiled_model(given, providers, options));
   if (made.own_providers.empty() && providers.size() == 1) {
     // One provider of the environment runs it all: it gets the graph as it is.
     return compile_whole(given, providers, compile_options, std::move(made));

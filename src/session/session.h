@@ -54,6 +54,9 @@ struct SessionOptions {
   std::vector<CustomOperatorEntry> custom_operators;
   /// Lives as long as the session: libraries with the code of custom operators.
   std::vector<std::shared_ptr<const void>> keep_alive;
+  /// Bytes of the model that a weightless compiled one belongs to; the caller keeps them while the
+  /// session lives.
+  std::span<const std::byte> weightless_source;
   /// Session configuration entries by key.
   std::unordered_map<std::string, std::string> entries;
   /// Loading stops when it becomes true; may be null.
