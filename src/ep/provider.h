@@ -93,7 +93,12 @@ struct CompileOptions {
 };
 
 /// How well what a provider compiled fits the provider that is to run it now.
-enum class Compatibility : std::uint8_t { NotApplicable, Optimal, PreferRecompilation, Unsupported };
+enum class Compatibility : std::uint8_t {
+  NotApplicable,
+  Optimal,
+  PreferRecompilation,
+  Unsupported,
+};
 
 /// Nodes that a provider offers to run.
 struct NodeGroup {

@@ -128,7 +128,8 @@ TEST_CASE("a model that should be compiled again is warned of, or refused when t
     if (severity == Severity::Warning) warnings.emplace_back(message);
   });
   const Status passed = check("old");
-  const Status refused = check("old", entries({{"session.fail_on_suboptimal_compiled_model", "1"}}));
+  const SessionOptions strict = entries({{"session.fail_on_suboptimal_compiled_model", "1"}});
+  const Status refused = check("old", strict);
   set_log_sink(nullptr);
   CHECK(passed.ok());
   REQUIRE(warnings.size() == 1);
