@@ -1,14 +1,18 @@
 #include "base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "base/text.h"
@@ -42,11 +46,15 @@ int write_all(int descriptor, std::span<const std::byte> bytes, std::uint64_t of
   return 0;
 }
 
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
 /// Brings the rename itself to the disk. A folder that cannot be synced is no failure: the file
 /// is whole either way.
 void sync_folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string folder = folder_of(path);
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   ::fsync(descriptor);
@@ -63,6 +71,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
       temporary_(std::move(other.temporary_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       size_bytes_(other.size_bytes_),
+      former_bytes_(other.former_bytes_),
       buffer_(std::move(other.buffer_)) {}
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
@@ -70,6 +79,7 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   std::swap(temporary_, other.temporary_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_bytes_, other.size_bytes_);
+  std::swap(former_bytes_, other.former_bytes_);
   std::swap(buffer_, other.buffer_);
   return *this;
 }
@@ -78,8 +88,10 @@ AtomicFile::~AtomicFile() { discard(); }
 
 void AtomicFile::discard() {
   if (descriptor_ < 0) return;
+  // A tail that cannot be cut off does no harm: the next writer cuts it.
+  if (!is_new()) (void)!::ftruncate(descriptor_, static_cast<off_t>(former_bytes_));
   ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  if (is_new()) ::unlink(temporary_.c_str());
   descriptor_ = -1;
 }
 
@@ -93,6 +105,16 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     if (errno != EEXIST) return cannot_write(path, errno);
   }
   return cannot_write(path, EEXIST);
+}
+
+Result<AtomicFile> AtomicFile::extend(const std::string& path, std::uint64_t end) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0) return cannot_write(path, errno);
+  AtomicFile file(path, "", descriptor);
+  file.former_bytes_ = end;
+  file.size_bytes_ = end;
+  if (::ftruncate(descriptor, static_cast<off_t>(end)) != 0) return cannot_write(path, errno);
+  return file;
 }
 
 Status AtomicFile::flush() {
@@ -134,13 +156,63 @@ Status AtomicFile::overwrite(std::uint64_t offset, std::span<const std::byte> by
   return {};
 }
 
-Status AtomicFile::commit() {
+Status AtomicFile::sync() {
   SDX_TRY(flush());
   if (::fsync(descriptor_) != 0) return cannot_write(path_, errno);
+  return {};
+}
+
+Status AtomicFile::commit() {
+  SDX_TRY(sync());
+  if (!is_new()) {
+    ::close(std::exchange(descriptor_, -1));
+    return {};
+  }
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return cannot_write(path_, errno);
   ::close(std::exchange(descriptor_, -1));
   sync_folder_of(path_);
   return {};
+}
+
+void remove_unfinished(const std::string& path) {
+  const std::string prefix = path.substr(path.rfind('/') + 1) + ".";
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder_of(path), error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(".tmp")) {
+      std::error_code ignored;
+      std::filesystem::remove(entries->path(), ignored);
+    }
+  }
+}
+
+Result<FolderLock> FolderLock::take(const std::string& path, const std::atomic<bool>* cancel) {
+  const std::string folder = folder_of(path);
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return cannot_write(path, errno);
+  FolderLock lock(descriptor);
+  while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    // A file system without locks: writers are on their own.
+    if (errno != EWOULDBLOCK && errno != EINTR) break;
+    if (cancel != nullptr && cancel->load()) {
+      return failure(Code::Cancelled, "waiting to write into '{}' was cancelled", folder);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return lock;
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 }  // namespace sardonyx

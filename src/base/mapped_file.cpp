@@ -204,6 +204,15 @@ Status cut_file(const MappedFile& file) {
                  file.path(), file.size());
 }
 
+void MappedFile::release(std::span<const std::byte> range) {
+  constexpr std::uintptr_t kPage_bytes = 4096;
+  const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
+  const std::uintptr_t first = (begin + kPage_bytes - 1) / kPage_bytes * kPage_bytes;
+  const std::uintptr_t last = (begin + range.size()) / kPage_bytes * kPage_bytes;
+  if (first >= last) return;
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 Result<FileIdentity> identify_file(const std::string& path) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return cannot_open(path, errno);

@@ -51,6 +51,9 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
+  /// Lets the pages of a range of a mapping go, until they are touched again.
+  static void release(std::span<const std::byte> range);
+
   std::span<const std::byte> bytes() const { return bytes_; }
   std::size_t size() const { return bytes_.size(); }
   /// Absolute and without links, as it was when the file was opened.

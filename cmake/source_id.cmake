@@ -1,0 +1,23 @@
+# Writes OUTPUT, which defines SARDONYX_SOURCE_ID: a hash of the sources that what is compiled into
+# a context depends on. Run by the build, so that it follows every change; the file is touched only
+# when the hash differs.
+set(folders base ir onnx ops passes plan weights kernels ep exec context cpu)
+set(hashes "")
+foreach(folder ${folders})
+  file(GLOB_RECURSE sources LIST_DIRECTORIES false RELATIVE ${SOURCES} ${SOURCES}/${folder}/*)
+  list(SORT sources)
+  foreach(source ${sources})
+    file(SHA256 ${SOURCES}/${source} hash)
+    string(APPEND hashes "${source} ${hash}\n")
+  endforeach()
+endforeach()
+string(SHA256 id "${hashes}")
+string(SUBSTRING ${id} 0 16 id)
+set(text "#define SARDONYX_SOURCE_ID \"${id}\"\n")
+set(old "")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} old)
+endif()
+if(NOT text STREQUAL old)
+  file(WRITE ${OUTPUT} "${text}")
+endif()
