@@ -125,6 +125,8 @@ class Int8ConvKernel final : public NodeKernel {
     return sizes.ok() ? lay_out(*sizes).total : 0;
   }
 
+  bool reads(std::size_t input) const override { return input != form_.weight; }
+
   Status run(KernelContext& context) const override {
     const Tensor& x = context.input(0);
     Tensor& y = context.output(0);

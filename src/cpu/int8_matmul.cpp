@@ -62,6 +62,8 @@ class Int8MatMulKernel final : public NodeKernel {
     return tables_bytes(args.n) + static_cast<std::size_t>(thread_count_) * each_bytes(args);
   }
 
+  bool reads(std::size_t input) const override { return input != 1 || packed_ == nullptr; }
+
   Status run(KernelContext& context) const override {
     const Tensor& a = context.input(0);
     const Tensor& b = context.input(1);

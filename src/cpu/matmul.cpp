@@ -105,10 +105,10 @@ class MatMulKernel final : public NodeKernel {
     const auto bytes =
         static_cast<std::size_t>(kernels::igemm_packed_floats(table, args.n, args.k)) *
         sizeof(float);
-    if (!request.weights().may_pack_spare(bytes)) return {};
+    if (!request.weights().may_pack_product(bytes)) return {};
     const std::string layout = fmt::format("packed:gemm:{}:{}x{}:{}", isa_name(table.isa), args.k,
                                            args.n, args.b_transposed ? "t" : "n");
-    packed_ = request.weights().pack_spare(*b, layout, bytes, [&table, args](std::byte* target) {
+    packed_ = request.weights().pack_product(*b, layout, bytes, [&table, args](std::byte* target) {
       kernels::igemm_pack(table, kernels::gemm_pack_source(args), 0,
                           kernels::igemm_panels(table, args.n), reinterpret_cast<float*>(target));
     });

@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cpu/artifact.h"
 #include "cpu/lower.h"
 #include "exec/executor.h"
 #include "ir/custom_operator.h"
+#include "ops/infer.h"
 #include "ops/schema.h"
+#include "passes/passes.h"
 #include "passes/pipeline.h"
 
 namespace sardonyx {
@@ -31,10 +34,7 @@ std::size_t constant_bytes(const Graph& graph) {
 /// Lets go of weights that the program does not read: a folded one would lie beside its packed
 /// form.
 void release_unread(const Program& program, Graph& graph) {
-  for (const auto& [slot, datum] : program.constants) {
-    const Tensor* tensor = datum.tensor();
-    if (tensor != nullptr && tensor->data() == nullptr) graph.value(slot).constant.reset();
-  }
+  for (const ValueId id : unread_constants(program)) graph.value(id).constant.reset();
 }
 
 class CpuCompiled final : public Compiled {
@@ -51,6 +51,9 @@ class CpuCompiled final : public Compiled {
                       RunState& state) override {
     return executor_.output_types(inputs, {}, outputs, state);
   }
+  std::pair<std::size_t, std::size_t> end_counts() const override {
+    return {executor_.program().inputs.size(), executor_.program().outputs.size()};
+  }
   CompiledMemory memory() const override {
     return {packed_bytes_, 0, executor_.memory().arena_bytes};
   }
@@ -63,7 +66,7 @@ class CpuCompiled final : public Compiled {
   Executor executor_;
 };
 
-class CpuProvider final : public Provider {
+class CpuProvider final : public ArtifactProvider {
  public:
   explicit CpuProvider(std::shared_ptr<WeightStore> weights) : weights_(std::move(weights)) {}
 
@@ -91,11 +94,48 @@ class CpuProvider final : public Provider {
 
   Result<std::unique_ptr<Compiled>> compile(Graph graph,
                                             const CompileOptions& options) const override {
-    SDX_TRY(run_passes(PassStage::Provider, graph, PassOptions{}));
+    SDX_TRY(run_passes(PassStage::Provider, graph, pass_options(options)));
+    if (options.weightless != Weightless::None) return finish_weightless(std::move(graph), options);
     const std::size_t total_bytes = constant_bytes(graph);
     const auto share = static_cast<std::size_t>(static_cast<double>(total_bytes) * kSpare_share);
-    PackedWeights weights(*weights_, {std::max(kSpare_bytes_least, share),
-                                      std::max(kNeeded_bytes_least, total_bytes)});
+    return finish(std::move(graph), options,
+                  PackedWeights(*weights_, {std::max(kSpare_bytes_least, share),
+                                            std::max(kNeeded_bytes_least, total_bytes)}));
+  }
+
+  std::string_view context_source() const override { return "SardonyxExecutionProvider"; }
+
+  Status save(Graph graph, const CompileOptions& options, ArtifactWriter& writer) const override {
+    SDX_TRY(run_passes(PassStage::Provider, graph, pass_options(options)));
+    return save_graph(graph, options, writer);
+  }
+
+  Result<std::unique_ptr<Compiled>> load(const Artifact& artifact,
+                                         const CompileOptions& options) const override {
+    SDX_ASSIGN(SavedGraph saved, read_graph(artifact));
+    if (saved.is_weightless) return finish_weightless(std::move(saved.graph), options);
+    return finish(std::move(saved.graph), options, PackedWeights(std::move(saved.packing)));
+  }
+
+ private:
+  static PassOptions pass_options(const CompileOptions& options) {
+    PassOptions passes;
+    passes.keeps_weights = options.weightless != Weightless::None;
+    return passes;
+  }
+
+  /// Weights stay where they are; what has to be computed from them is, once.
+  Result<std::unique_ptr<Compiled>> finish_weightless(Graph graph,
+                                                      const CompileOptions& options) const {
+    PassOptions passes;
+    passes.folded_bytes_max = std::size_t{1} << 30;
+    SDX_TRY(fold_weights(graph, passes));
+    SDX_TRY(infer_types(graph));
+    return finish(std::move(graph), options, PackedWeights(*weights_, {0, 0}));
+  }
+
+  static Result<std::unique_ptr<Compiled>> finish(Graph graph, const CompileOptions& options,
+                                                  PackedWeights weights) {
     SDX_ASSIGN(Program program, lower(graph, weights, options.thread_count));
     SDX_TRY(weights.make_all(options.pool));
     release_unread(program, graph);
@@ -103,7 +143,6 @@ class CpuProvider final : public Provider {
         std::make_unique<CpuCompiled>(std::move(graph), std::move(weights), std::move(program)));
   }
 
- private:
   std::shared_ptr<WeightStore> weights_;
 };
 

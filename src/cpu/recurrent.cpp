@@ -111,6 +111,10 @@ class RecurrentKernel final : public NodeKernel {
     return cursor.used_bytes();
   }
 
+  bool reads(std::size_t input) const override {
+    return !(input == 1 && packed_.input != nullptr) && !(input == 2 && packed_.state != nullptr);
+  }
+
   Status run(KernelContext& context) const override {
     const RecurrentPlan plan = sized(plan_, context.input(0).shape(), context.input(2).shape(), 2);
     SDX_TRY(check_lengths(context, plan));
@@ -249,6 +253,10 @@ class DynamicQuantizeLstmKernel final : public NodeKernel {
       static_cast<void>(task(plan, d, {}, {}, input, state, cursor));
     }
     return cursor.used_bytes();
+  }
+
+  bool reads(std::size_t input) const override {
+    return !(input == 1 && packed_.input != nullptr) && !(input == 2 && packed_.state != nullptr);
   }
 
   Status run(KernelContext& context) const override {

@@ -47,7 +47,7 @@ Status pack_float(const KernelRequest& request, std::size_t index, bool is_split
   const std::int64_t first = is_split ? gates / 3 * 2 : gates;
   const std::int64_t each = float_packed_floats(first, gates, depth);
   const auto bytes = static_cast<std::size_t>(each * weight->dim(0)) * sizeof(float);
-  if (!request.weights().may_pack_spare(bytes)) return {};
+  if (!request.weights().may_pack_product(bytes)) return {};
   const std::string layout = fmt::format("packed:rnn:{}:{}x{}:{}", isa_name(active_isa()), depth,
                                          gates, is_split ? "split" : "whole");
   const auto fill = [=, directions = weight->dim(0),
@@ -62,7 +62,7 @@ Status pack_float(const KernelRequest& request, std::size_t index, bool is_split
                    to + float_panel_count(first, depth));
     }
   };
-  packed = request.weights().pack_spare(*weight, layout, bytes, fill);
+  packed = request.weights().pack_product(*weight, layout, bytes, fill);
   return {};
 }
 
@@ -268,8 +268,10 @@ Int8Weight int8_weight(const KernelContext& context, std::size_t index, std::siz
   result.depth = weight.dim(1);
   const std::int64_t gates = weight.dim(2);
   result.is_signed = weight.dtype() == DType::Int8;
-  result.values = weight.data() + direction * result.depth * gates;
-  if (packed != nullptr) {
+  // A packed weight may have no elements of its own.
+  if (packed == nullptr) {
+    result.values = weight.data() + direction * result.depth * gates;
+  } else {
     result.packed = packed->bytes.get() +
                     int8_packed_size(gates, result.depth) * static_cast<std::size_t>(direction);
   }

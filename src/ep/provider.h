@@ -57,6 +57,8 @@ class Compiled {
   }
 
   virtual CompiledMemory memory() const { return {}; }
+  /// Numbers of inputs and outputs, for parts that are loaded and not compiled from a graph.
+  virtual std::pair<std::size_t, std::size_t> end_counts() const { return {0, 0}; }
   /// Gives memory back that only speeds up the next run.
   virtual void shrink() {}
   /// The graph that really runs, after the provider's own passes; null when there is none to show.

@@ -195,7 +195,8 @@ class ChannelScaleFolder {
 
 }  // namespace
 
-Status fold_channel_scale(Graph& graph, const PassOptions&) {
+Status fold_channel_scale(Graph& graph, const PassOptions& options) {
+  if (options.keeps_weights) return {};
   return for_each_graph(graph, [](Graph& part) { return ChannelScaleFolder(part).run(); });
 }
 

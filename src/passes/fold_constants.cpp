@@ -16,8 +16,11 @@ bool keeps_weights_small(const Node& node) {
 
 class Folder {
  public:
-  Folder(Graph& graph, std::size_t& budget_bytes, bool keeps_quantized)
-      : graph_(graph), budget_bytes_(budget_bytes), keeps_quantized_(keeps_quantized) {}
+  Folder(Graph& graph, std::size_t& budget_bytes, std::size_t small_bytes, bool keeps_quantized)
+      : graph_(graph),
+        budget_bytes_(budget_bytes),
+        small_bytes_(small_bytes),
+        keeps_quantized_(keeps_quantized) {}
 
   Status run() {
     SDX_ASSIGN(const std::vector<NodeId> order, graph_.topological_order());
@@ -61,7 +64,7 @@ class Folder {
                                               static_cast<void*>(nullptr));
       inputs[i] = &data[i];
     }
-    auto results = evaluate_node(node, **schema, graph_, inputs, kSmall_bytes + budget_bytes_);
+    auto results = evaluate_node(node, **schema, graph_, inputs, small_bytes_ + budget_bytes_);
     // A node that fails now fails when it runs, if it ever does; then the message names it.
     if (!results.ok()) return;
     for (const Datum& result : *results) {
@@ -80,7 +83,7 @@ class Folder {
       if (outputs[i] == kNoValue || tensor == nullptr) continue;
       graph_.set_constant(outputs[i], *tensor);
       const std::size_t bytes = tensor->byte_size();
-      if (bytes > kSmall_bytes) budget_bytes_ -= std::min(budget_bytes_, bytes);
+      if (bytes > small_bytes_) budget_bytes_ -= std::min(budget_bytes_, bytes);
     }
   }
 
@@ -93,6 +96,7 @@ class Folder {
 
   Graph& graph_;
   std::size_t& budget_bytes_;
+  std::size_t small_bytes_;
   bool keeps_quantized_;
 };
 
@@ -101,9 +105,11 @@ class Folder {
 namespace {
 
 Status fold(Graph& graph, const PassOptions& options, bool keeps_quantized) {
-  std::size_t budget_bytes = options.folded_bytes_max;
-  return for_each_graph(
-      graph, [&](Graph& part) { return Folder(part, budget_bytes, keeps_quantized).run(); });
+  std::size_t budget_bytes = options.keeps_weights ? 0 : options.folded_bytes_max;
+  const std::size_t small_bytes = options.keeps_weights ? kTinyWeight_bytes : kSmall_bytes;
+  return for_each_graph(graph, [&](Graph& part) {
+    return Folder(part, budget_bytes, small_bytes, keeps_quantized).run();
+  });
 }
 
 }  // namespace

@@ -8,12 +8,18 @@
 
 namespace sardonyx {
 
+/// What is no weight worth keeping in its place.
+inline constexpr std::size_t kTinyWeight_bytes = 128;
+
 /// What the caller of a stage may choose.
 struct PassOptions {
   /// 0: only what is needed to run; 1: folding and elimination; 2 and above: everything.
   int level = 99;
   /// Folding makes no constant larger than this that its inputs were not.
   std::size_t folded_bytes_max = std::size_t{64} << 20;
+  /// Weights stay as the model has them: what would be computed from them at load is left as nodes
+  /// (whose results are not small) or not done.
+  bool keeps_weights = false;
   /// Names of passes to leave out, separated by ';'.
   std::string_view skipped;
 };

@@ -23,7 +23,8 @@ Type widened(Type type) {
 
 class FloatWidener {
  public:
-  explicit FloatWidener(Graph& graph) : graph_(graph), wide_(graph.value_count(), kNoValue) {}
+  FloatWidener(Graph& graph, bool keeps_weights)
+      : graph_(graph), keeps_weights_(keeps_weights), wide_(graph.value_count(), kNoValue) {}
 
   Status run() {
     SDX_ASSIGN(const std::vector<NodeId> order, graph_.topological_order());
@@ -108,7 +109,8 @@ class FloatWidener {
     if (wide_[narrow] != kNoValue) return wide_[narrow];
     const ValueId wide = add_wide(narrow);
     wide_[narrow] = wide;
-    if (const auto& constant = graph_.value(narrow).constant) {
+    const auto& constant = graph_.value(narrow).constant;
+    if (constant && (!keeps_weights_ || constant->byte_size() <= kTinyWeight_bytes)) {
       SDX_ASSIGN(Tensor converted, to_dtype(*constant, DType::Float32));
       graph_.set_constant(wide, std::move(converted));
     } else {
@@ -137,6 +139,7 @@ class FloatWidener {
   }
 
   Graph& graph_;
+  bool keeps_weights_;
   /// Per value of the graph as it was: its float form, once there is one.
   std::vector<ValueId> wide_;
   /// Narrow values that widened nodes made.
@@ -145,8 +148,10 @@ class FloatWidener {
 
 }  // namespace
 
-Status widen_floats(Graph& graph, const PassOptions&) {
-  return for_each_graph(graph, [](Graph& part) { return FloatWidener(part).run(); });
+Status widen_floats(Graph& graph, const PassOptions& options) {
+  return for_each_graph(graph, [&](Graph& part) {
+    return FloatWidener(part, options.keeps_weights).run();
+  });
 }
 
 }  // namespace sardonyx

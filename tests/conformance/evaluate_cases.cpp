@@ -1,6 +1,8 @@
 // Runs exported backend tests (see export_cases.py) without Python.
 //
-//   evaluate_cases [--compiled] FOLDER [PART_OF_NAME]   by the plain evaluator, or the CPU provider
+//   evaluate_cases [MODE] FOLDER [PART_OF_NAME]
+//     by the plain evaluator, or, as MODE says, by the CPU provider (--compiled), or by it after
+//     the part went through a container with its weights (--kept) or without (--weightless)
 //   evaluate_cases --rows                                prints the operator rows
 //
 // Each test is a folder with model.onnx, test_data_set_N/{input,output}_I.pb and tolerance.txt.
@@ -14,6 +16,8 @@
 #include <vector>
 
 #include "base/text.h"
+#include "context/container.h"
+#include "context/source.h"
 #include "cpu/provider.h"
 #include "ir/element.h"
 #include "onnx/reader.h"
@@ -109,7 +113,29 @@ Result<std::vector<Datum>> read_data(const fs::path& folder, const std::string& 
   return data;
 }
 
-Status run_case(const fs::path& folder, bool is_compiled) {
+enum class Mode { Evaluated, Compiled, Kept, Weightless };
+
+/// The part as it is read back from a container.
+Result<std::unique_ptr<Compiled>> kept(const Model& model, Mode mode) {
+  const auto provider = make_cpu_provider(std::make_shared<WeightStore>());
+  const ArtifactProvider* keeper = as_artifact(*provider);
+  CompileOptions options;
+  options.model = &model;
+  options.weightless = mode == Mode::Weightless ? Weightless::All : Weightless::None;
+  SDX_ASSIGN(auto sources, sources_of(model));
+  const auto writer = ContainerWriter::in_memory();
+  ArtifactWriter& part = writer->begin_graph("model_ctx.onnx", std::move(sources));
+  SDX_TRY(keeper->save(model.graph, options, part));
+  SDX_ASSIGN(const std::string key, writer->finish_graph());
+  SDX_TRY(writer->commit());
+  auto bytes = std::make_shared<const std::vector<std::byte>>(writer->take_bytes());
+  SDX_ASSIGN(auto container, Container::from_bytes(*bytes, bytes, "in memory"));
+  SDX_ASSIGN(const StoredGraph* graph, container->find(key));
+  SDX_ASSIGN(const Artifact artifact, open_artifact(container, *graph, {}));
+  return keeper->load(artifact, options);
+}
+
+Status run_case(const fs::path& folder, Mode mode) {
   SDX_ASSIGN(Model model, read_model((folder / "model.onnx").string()));
   const Graph declared = model.graph;
   Tolerance tolerance;
@@ -117,17 +143,23 @@ Status run_case(const fs::path& folder, bool is_compiled) {
   SDX_TRY(inline_functions(model));
   SDX_TRY(infer_types(model.graph));
   std::unique_ptr<Compiled> compiled;
-  if (is_compiled) {
-    SDX_TRY(run_passes(PassStage::Common, model.graph, {}));
+  if (mode != Mode::Evaluated) {
+    PassOptions options;
+    options.keeps_weights = mode == Mode::Weightless;
+    SDX_TRY(run_passes(PassStage::Common, model.graph, options));
+  }
+  if (mode == Mode::Compiled) {
     const auto provider = make_cpu_provider(std::make_shared<WeightStore>());
     SDX_ASSIGN(compiled, provider->compile(model.graph, {}));
+  } else if (mode != Mode::Evaluated) {
+    SDX_ASSIGN(compiled, kept(model, mode));
   }
   for (int set = 0; fs::exists(folder / fmt::format("test_data_set_{}", set)); ++set) {
     const fs::path data = folder / fmt::format("test_data_set_{}", set);
     SDX_ASSIGN(auto inputs, read_data(data, "input", declared, declared.inputs()));
     SDX_ASSIGN(auto expected, read_data(data, "output", declared, declared.outputs()));
     std::vector<Datum> outputs(expected.size());
-    if (is_compiled) {
+    if (compiled != nullptr) {
       ThreadPool pool(ThreadPoolOptions{1});
       std::mt19937_64 random;
       RunState state{pool, nullptr, nullptr, &random};
@@ -144,7 +176,7 @@ Status run_case(const fs::path& folder, bool is_compiled) {
   return {};
 }
 
-int run_cases(const fs::path& root, const std::string& part, bool is_compiled) {
+int run_cases(const fs::path& root, const std::string& part, Mode mode) {
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(root)) {
     const bool is_wanted = entry.path().filename().string().find(part) != std::string::npos;
@@ -153,7 +185,7 @@ int run_cases(const fs::path& root, const std::string& part, bool is_compiled) {
   std::sort(folders.begin(), folders.end());
   int passed = 0;
   for (const fs::path& folder : folders) {
-    const Status status = run_case(folder, is_compiled);
+    const Status status = run_case(folder, mode);
     passed += status.ok();
     if (status.ok()) continue;
     std::string text = status.to_string();
@@ -184,11 +216,17 @@ int main(int argc, char** argv) {
     sardonyx::print_rows();
     return 0;
   }
-  const bool is_compiled = !arguments.empty() && arguments.front() == "--compiled";
-  if (is_compiled) arguments.erase(arguments.begin());
+  using sardonyx::Mode;
+  Mode mode = Mode::Evaluated;
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  if (first == "--compiled") mode = Mode::Compiled;
+  if (first == "--kept") mode = Mode::Kept;
+  if (first == "--weightless") mode = Mode::Weightless;
+  if (mode != Mode::Evaluated) arguments.erase(arguments.begin());
   if (arguments.empty() || arguments.size() > 2) {
-    std::fputs("usage: evaluate_cases [--compiled] FOLDER [PART_OF_NAME] | --rows\n", stderr);
+    std::fputs("usage: evaluate_cases [--compiled|--kept|--weightless] FOLDER [PART] | --rows\n",
+               stderr);
     return 2;
   }
-  return sardonyx::run_cases(arguments[0], arguments.size() > 1 ? arguments[1] : "", is_compiled);
+  return sardonyx::run_cases(arguments[0], arguments.size() > 1 ? arguments[1] : "", mode);
 }
