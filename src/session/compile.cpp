@@ -7,6 +7,7 @@
 #include "passes/move_channels_last.h"
 #include "placement/parts.h"
 #include "session/compiled_model.h"
+#include "session/context_parts.h"
 #include "session/load.h"
 #include "session/parts.h"
 #include "session/weightless.h"
@@ -76,12 +77,26 @@ Result<std::vector<NodeGroup>> offer_channels_last(const DeviceProvider& provide
   return provider.offer(model, free);
 }
 
+/// Takes the nodes that stand for what the provider kept, each as a part of its own, from those
+/// that are free.
+void take_kept(const Model& model, const Providers& providers, std::uint32_t provider,
+               Assignment& assignment, std::uint32_t& group_count, std::vector<NodeId>& free) {
+  std::erase_if(free, [&](NodeId id) {
+    const ArtifactProvider* keeper = keeper_of(model.graph.node(id), providers);
+    if (keeper == nullptr || keeper != providers[provider].get()) return false;
+    assignment[id] = {provider, group_count++};
+    return true;
+  });
+}
+
 /// Offers the nodes that are still free, all at first, to one provider after the other.
 Result<Assignment> assign(Model& model, const Providers& providers) {
   SDX_ASSIGN(std::vector<NodeId> free, model.graph.topological_order());
   Assignment assignment;
   std::uint32_t group_count = 0;
   for (std::uint32_t i = 0; i < providers.size() && !free.empty(); ++i) {
+    assignment.resize(model.graph.node_count(), NodePlacement{kNobody, kNoGroup});
+    take_kept(model, providers, i, assignment, group_count, free);
     const DeviceProvider* device = as_device(*providers[i]);
     SDX_ASSIGN(const auto groups, device == nullptr
                                       ? providers[i]->offer(model, free)
@@ -116,12 +131,18 @@ Result<std::unique_ptr<Compiled>> compile_with(const Provider& provider, Graph g
 
 Result<std::unique_ptr<Compiled>> compile_parts(const Model& model, const Providers& providers,
                                                 const std::vector<PlannedPart>& planned,
-                                                const CompileOptions& options) {
+                                                const CompileOptions& options,
+                                                const SessionOptions& session_options) {
   std::vector<CompiledPart> parts;
   for (const PlannedPart& plan : planned) {
     Part part = extract_part(model.graph, plan.nodes);
     const auto& provider = providers[plan.provider];
-    SDX_ASSIGN(auto compiled, compile_with(*provider, std::move(part.graph), options));
+    const ArtifactProvider* keeper =
+        keeper_of(model.graph.node(plan.nodes.front()), providers);
+    SDX_ASSIGN(auto compiled,
+               keeper != nullptr
+                   ? load_context(part.graph, *keeper, options, session_options)
+                   : compile_with(*provider, std::move(part.graph), options));
     parts.push_back({provider, std::move(compiled), part.inputs, part.outputs});
   }
   return join_parts(model.graph, std::move(parts), providers);
@@ -178,11 +199,26 @@ bool records_assignment(const CompileOptions& options) {
   return options.entry("session.record_ep_graph_assignment_info", "0") == "1";
 }
 
+/// One of the providers has all of the model.
+void name_all(const Provider& user, const Providers& providers, CompiledModel& made) {
+  for (const auto& provider : providers) made.providers.emplace_back(provider->name());
+  made.used_providers.emplace_back(user.name());
+}
+
+/// Whether the model is nothing but a node that stands for what one of the providers kept.
+const ArtifactProvider* keeper_of_all(const Graph& graph, const std::vector<NodeId>& order,
+                                      const Providers& providers) {
+  if (order.size() != 1) return nullptr;
+  const Node& node = graph.node(order.front());
+  const bool is_all = node.inputs == graph.inputs() && node.outputs == graph.outputs();
+  return is_all ? keeper_of(node, providers) : nullptr;
+}
+
 /// The whole model by the one provider there is.
 Result<CompiledModel> compile_whole(const Model& model, const Providers& providers,
+                                    const std::vector<NodeId>& order,
                                     const CompileOptions& options, CompiledModel made) {
   const Provider& provider = *providers.front();
-  SDX_ASSIGN(const auto order, model.graph.topological_order());
   for (const NodeId id : order) {
     std::string reason;
     if (provider.can_run(model.graph, id, &reason)) continue;
@@ -218,9 +254,18 @@ Result<CompiledModel> compile_model(const Model& given, const Environment& envir
   SDX_ASSIGN(made.own_providers, make_own_providers(options, compile_options));
   SDX_ASSIGN(const Providers providers, with_shared(made.own_providers, environment, options));
   SDX_TRY(check_compiled_model(given, providers, options));
-  if (made.own_providers.empty() && providers.size() == 1) {
+  SDX_ASSIGN(const auto given_order, given.graph.topological_order());
+  if (const ArtifactProvider* keeper = keeper_of_all(given.graph, given_order, providers)) {
+    name_all(*keeper, providers, made);
+    SDX_ASSIGN(made.compiled, load_context(given.graph, *keeper, compile_options, options));
+    return made;
+  }
+  const bool has_kept = std::any_of(given_order.begin(), given_order.end(), [&](NodeId id) {
+    return keeper_of(given.graph.node(id), providers) != nullptr;
+  });
+  if (made.own_providers.empty() && providers.size() == 1 && !has_kept) {
     // One provider of the environment runs it all: it gets the graph as it is.
-    return compile_whole(given, providers, compile_options, std::move(made));
+    return compile_whole(given, providers, given_order, compile_options, std::move(made));
   }
   // Weights are shared by the copy.
   Model model = given;
@@ -233,7 +278,7 @@ Result<CompiledModel> compile_model(const Model& given, const Environment& envir
   if (records_assignment(compile_options)) {
     made.assigned_parts = describe_assignment(model.graph, order, providers, assignment);
   }
-  SDX_ASSIGN(made.compiled, compile_parts(model, providers, parts, compile_options));
+  SDX_ASSIGN(made.compiled, compile_parts(model, providers, parts, compile_options, options));
   return made;
 }
 

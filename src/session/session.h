@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,6 +55,8 @@ struct SessionOptions {
   std::vector<CustomOperatorEntry> custom_operators;
   /// Lives as long as the session: libraries with the code of custom operators.
   std::vector<std::shared_ptr<const void>> keep_alive;
+  /// Reads the data that a compiled model keeps outside itself, by name; empty: files do.
+  std::function<Result<std::vector<std::byte>>(const std::string& name)> read_context_data;
   /// Bytes of the model that a weightless compiled one belongs to; the caller keeps them while the
   /// session lives.
   std::span<const std::byte> weightless_source;
