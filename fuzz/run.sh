@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzz for a while from the committed corpus and all small models of the onnx package.
 #
-#   run.sh BUILD_FOLDER SECONDS [TARGET]        TARGET: model (default) or reader
+#   run.sh BUILD_FOLDER SECONDS [TARGET]        TARGET: model (default), reader or container
 #
 # New inputs go to BUILD_FOLDER/corpus, what breaks something to BUILD_FOLDER/found.
 set -euo pipefail
