@@ -187,6 +187,8 @@ Result<Artifact> open_artifact(std::shared_ptr<const Container> container, const
     const auto bytes = container->blob(container->index().blobs[blob.number]);
     artifact.blobs.push_back({bytes.data(), bytes.size()});
   }
+  artifact.files = sources.keep_alive;
+  if (container->file() != nullptr) artifact.files.push_back(container->file());
   using Owners = std::pair<std::shared_ptr<const Container>, BoundSources>;
   artifact.owner = std::make_shared<const Owners>(std::move(container), std::move(sources));
   return artifact;

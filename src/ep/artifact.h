@@ -55,6 +55,8 @@ struct Artifact {
   std::vector<ArtifactBlob> blobs;
   /// Keeps program and blobs where they are.
   std::shared_ptr<const void> owner;
+  /// The mapped files that they lie in.
+  std::vector<std::shared_ptr<const void>> files;
 };
 
 /// A provider whose compiled parts can be kept in files.

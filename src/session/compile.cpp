@@ -129,20 +129,32 @@ Result<std::unique_ptr<Compiled>> compile_with(const Provider& provider, Graph g
   return std::move(compiled).take_status().with("compiling for " + std::string(provider.name()));
 }
 
+Result<std::unique_ptr<Compiled>> load_into(CompiledModel& made, const Graph& graph,
+                                            const ArtifactProvider& keeper,
+                                            const CompileOptions& compile_options,
+                                            const SessionOptions& options) {
+  SDX_ASSIGN(LoadedContext loaded, load_context(graph, keeper, compile_options, options));
+  made.files.insert(made.files.end(), loaded.files.begin(), loaded.files.end());
+  return std::move(loaded.compiled);
+}
+
 Result<std::unique_ptr<Compiled>> compile_parts(const Model& model, const Providers& providers,
                                                 const std::vector<PlannedPart>& planned,
                                                 const CompileOptions& options,
-                                                const SessionOptions& session_options) {
+                                                const SessionOptions& session_options,
+                                                CompiledModel& made) {
   std::vector<CompiledPart> parts;
   for (const PlannedPart& plan : planned) {
     Part part = extract_part(model.graph, plan.nodes);
     const auto& provider = providers[plan.provider];
     const ArtifactProvider* keeper =
         keeper_of(model.graph.node(plan.nodes.front()), providers);
-    SDX_ASSIGN(auto compiled,
-               keeper != nullptr
-                   ? load_context(part.graph, *keeper, options, session_options)
-                   : compile_with(*provider, std::move(part.graph), options));
+    std::unique_ptr<Compiled> compiled;
+    if (keeper != nullptr) {
+      SDX_ASSIGN(compiled, load_into(made, part.graph, *keeper, options, session_options));
+    } else {
+      SDX_ASSIGN(compiled, compile_with(*provider, std::move(part.graph), options));
+    }
     parts.push_back({provider, std::move(compiled), part.inputs, part.outputs});
   }
   return join_parts(model.graph, std::move(parts), providers);
@@ -257,7 +269,7 @@ Result<CompiledModel> compile_model(const Model& given, const Environment& envir
   SDX_ASSIGN(const auto given_order, given.graph.topological_order());
   if (const ArtifactProvider* keeper = keeper_of_all(given.graph, given_order, providers)) {
     name_all(*keeper, providers, made);
-    SDX_ASSIGN(made.compiled, load_context(given.graph, *keeper, compile_options, options));
+    SDX_ASSIGN(made.compiled, load_into(made, given.graph, *keeper, compile_options, options));
     return made;
   }
   const bool has_kept = std::any_of(given_order.begin(), given_order.end(), [&](NodeId id) {
@@ -278,7 +290,7 @@ Result<CompiledModel> compile_model(const Model& given, const Environment& envir
   if (records_assignment(compile_options)) {
     made.assigned_parts = describe_assignment(model.graph, order, providers, assignment);
   }
-  SDX_ASSIGN(made.compiled, compile_parts(model, providers, parts, compile_options, options));
+  SDX_ASSIGN(made.compiled, compile_parts(model, providers, parts, compile_options, options, made));
   return made;
 }
 

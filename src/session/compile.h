@@ -21,6 +21,8 @@ struct CompiledModel {
   /// Those that have a part of the model.
   std::vector<std::string> used_providers;
   std::vector<AssignedPart> assigned_parts;
+  /// Mapped files that loaded parts read when they run.
+  std::vector<std::shared_ptr<const void>> files;
 };
 
 /// Gives every node to the first provider of the session that takes it, and compiles the parts for

@@ -73,10 +73,8 @@ std::string_view key_of(const std::string& partition) {
   return text.size() <= kKey_chars ? text : text.substr(text.size() - kKey_chars);
 }
 
-Result<std::unique_ptr<Compiled>> load(const Graph& graph, const Node& node,
-                                       const ArtifactProvider& provider,
-                                       const CompileOptions& compile_options,
-                                       const SessionOptions& options) {
+Result<LoadedContext> load(const Graph& graph, const Node& node, const ArtifactProvider& provider,
+                           const CompileOptions& compile_options, const SessionOptions& options) {
   SDX_ASSIGN(auto container, container_of(node, compile_options, options));
   const std::string partition = node.attributes.get_string("partition_name", "");
   SDX_ASSIGN(const StoredGraph* stored, container->find(key_of(partition)));
@@ -93,7 +91,7 @@ Result<std::unique_ptr<Compiled>> load(const Graph& graph, const Node& node,
                    "the node has {} inputs and {} outputs, but its stored graph has {} and {}",
                    graph.inputs().size(), graph.outputs().size(), inputs, outputs);
   }
-  return compiled;
+  return LoadedContext{std::move(compiled), artifact.files};
 }
 
 }  // namespace
@@ -108,15 +106,15 @@ const ArtifactProvider* keeper_of(const Node& node, const Providers& providers) 
   return nullptr;
 }
 
-Result<std::unique_ptr<Compiled>> load_context(const Graph& graph, const ArtifactProvider& provider,
-                                               const CompileOptions& compile_options,
-                                               const SessionOptions& options) {
+Result<LoadedContext> load_context(const Graph& graph, const ArtifactProvider& provider,
+                                   const CompileOptions& compile_options,
+                                   const SessionOptions& options) {
   NodeId id = 0;
   while (graph.node(id).is_removed) ++id;
   const Node& node = graph.node(id);
-  auto compiled = load(graph, node, provider, compile_options, options);
-  if (compiled.ok()) return compiled;
-  return std::move(compiled).take_status().with("loading what " + node.describe(graph) +
+  auto loaded = load(graph, node, provider, compile_options, options);
+  if (loaded.ok()) return loaded;
+  return std::move(loaded).take_status().with("loading what " + node.describe(graph) +
                                                 " stands for");
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
 #include "ep/artifact.h"
@@ -13,11 +14,17 @@ namespace sardonyx {
 /// The provider among them that kept the part that the node stands for, or null.
 const ArtifactProvider* keeper_of(const Node& node, const Providers& providers);
 
+/// A part that was loaded, and the mapped files that it reads when it runs.
+struct LoadedContext {
+  std::unique_ptr<Compiled> compiled;
+  std::vector<std::shared_ptr<const void>> files;
+};
+
 /// Loads the part that the one node of a graph stands for.
 /// Errors   those of the container: missing, damaged, of another build; InvalidModel for a node
 ///          whose attributes do not fit. They name the node and the file.
-Result<std::unique_ptr<Compiled>> load_context(const Graph& graph, const ArtifactProvider& provider,
-                                               const CompileOptions& compile_options,
-                                               const SessionOptions& options);
+Result<LoadedContext> load_context(const Graph& graph, const ArtifactProvider& provider,
+                                   const CompileOptions& compile_options,
+                                   const SessionOptions& options);
 
 }  // namespace sardonyx

@@ -252,6 +252,8 @@ Status finish_loading(Model model, std::span<const DimDenotation> denotations,
              compile_model(model, *session.environment, session.options, *session.pool));
   SDX_TRY(report_progress(session.options, LoadStage::Ready));
   session.keep_alive = std::move(model.keep_alive);
+  session.keep_alive.insert(session.keep_alive.end(), session.compiled.files.begin(),
+                            session.compiled.files.end());
   SDX_ASSIGN(session.files, whole_files(session.keep_alive));
   if (session.profiler != nullptr) {
     session.profiler->record_session("session_initialization", start, Profiler::Clock::now());
