@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "context/build_id.h"
+#include "base/build_id.h"
 #include "context/container_index.h"
 #include "context/known_files.h"
 

@@ -3,14 +3,15 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/build_id.h"
 #include "base/bytes.h"
 #include "base/cpu_features.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "context/build_id.h"
 #include "context/container.h"
 #include "context/container_index.h"
 #include "context/known_files.h"
@@ -114,10 +115,13 @@ class Writer : public ContainerWriter, private ArtifactWriter {
 
   std::string key_of(const StoredGraph& graph) const {
     ByteWriter all;
+    // Equal graphs of two models are renewed and dropped each on its own.
+    all.text(graph.model_name);
     all.text(build_id());
     all.hash(graph.program_content);
     for (const SourceFile& source : graph.sources) all.hash(source.content);
     for (const GraphBlob& blob : graph.blobs) {
+      all.number(blob.is_source ? 1 : 0);
       all.hash(blob.is_source ? graph.source_weights[blob.number].content
                               : index_.blobs[blob.number].content);
     }
@@ -172,6 +176,23 @@ bool names_graph(const std::filesystem::path& path, const std::string& key) {
   return ::memmem(bytes.data(), bytes.size(), key.data(), key.size()) != nullptr;
 }
 
+/// Graphs of a model that names a later one instead. One that is later than all that the model
+/// names belongs to a model that is being written.
+void drop_superseded(ContainerIndex& index, const std::filesystem::path& folder) {
+  std::set<std::string> renewed;
+  std::vector<StoredGraph> kept;
+  std::for_each(index.graphs.rbegin(), index.graphs.rend(), [&](StoredGraph& graph) {
+    if (names_graph(folder / graph.model_name, graph.key)) {
+      renewed.insert(graph.model_name);
+    } else if (renewed.contains(graph.model_name)) {
+      return;
+    }
+    kept.push_back(std::move(graph));
+  });
+  std::reverse(kept.begin(), kept.end());
+  index.graphs = std::move(kept);
+}
+
 /// Blobs that the graphs use keep their order; others go.
 void drop_unused_blobs(ContainerIndex& index) {
   constexpr std::uint32_t kNone = 0xffffffffU;
@@ -213,9 +234,7 @@ class FileWriter final : public Writer {
     if (!container.ok() || !(*container)->check_build().ok()) return begin_new();
     ContainerIndex index = (*container)->index();
     const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
-    std::erase_if(index.graphs, [&](const StoredGraph& graph) {
-      return !names_graph(folder / graph.model_name, graph.key);
-    });
+    drop_superseded(index, folder);
     drop_unused_blobs(index);
     generation_ = (*container)->generation();
     // Rather a new file than one that is for the larger part remains.

@@ -152,12 +152,12 @@ class Binder {
 
 }  // namespace
 
-Result<std::vector<SourceFile>> sources_of(const Model& model) {
+Result<std::vector<SourceFile>> sources_of(const Graph& graph, const std::string& model_path) {
   std::set<std::string> files;
-  collect_files(model.graph, files);
+  collect_files(graph, files);
   std::vector<SourceFile> sources;
-  if (!model.path.empty()) {
-    SDX_ASSIGN(SourceFile source, describe_file(model.path, true));
+  if (!model_path.empty()) {
+    SDX_ASSIGN(SourceFile source, describe_file(model_path, true));
     files.erase(source.path);
     sources.push_back(std::move(source));
   }

@@ -14,7 +14,10 @@ namespace sardonyx {
 /// The files that a model consists of, with what tells whether they change: the model itself, if it
 /// was read from a file, and those that its initializers lie in.
 /// Cost     a pass over the files.
-Result<std::vector<SourceFile>> sources_of(const Model& model);
+Result<std::vector<SourceFile>> sources_of(const Graph& graph, const std::string& model_path);
+inline Result<std::vector<SourceFile>> sources_of(const Model& model) {
+  return sources_of(model.graph, model.path);
+}
 
 /// Where a compiled model's sources are looked for.
 struct SourceLookup {

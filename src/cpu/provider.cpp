@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/build_id.h"
 #include "base/text.h"
 #include "cpu/artifact.h"
 #include "cpu/lower.h"
@@ -104,6 +105,15 @@ class CpuProvider final : public ArtifactProvider {
   }
 
   std::string_view context_source() const override { return "SardonyxExecutionProvider"; }
+
+  Result<std::string> compatibility_info(const Model&) const override {
+    return fmt::format("sardonyx;build={};isa={}", build_id(), packing_isa());
+  }
+  Result<Compatibility> check_compatibility(const std::string& info) const override {
+    if (!info.starts_with("sardonyx;")) return Compatibility::NotApplicable;
+    const bool is_ours = info == fmt::format("sardonyx;build={};isa={}", build_id(), packing_isa());
+    return is_ours ? Compatibility::Optimal : Compatibility::Unsupported;
+  }
 
   Status save(Graph graph, const CompileOptions& options, ArtifactWriter& writer) const override {
     SDX_TRY(run_passes(PassStage::Provider, graph, pass_options(options)));

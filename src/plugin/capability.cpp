@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "ops/infer_context.h"
 #include "ops/schema.h"
+#include "plugin/context.h"
 
 namespace sardonyx::plugin {
 
@@ -150,6 +151,9 @@ Result<std::vector<std::vector<const OrtNode*>>> find_groups(const Host& host,
     groups[group].push_back(read.nodes[id]);
   }
   std::erase_if(groups, [](const auto& group) { return group.empty(); });
+  for (const NodeId id : order) {
+    if (is_own_context(read.graph.node(id))) groups.push_back({read.nodes[id]});
+  }
   return groups;
 }
 

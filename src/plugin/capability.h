@@ -9,7 +9,8 @@
 namespace sardonyx::plugin {
 
 /// The nodes of a graph that the provider can run, as groups that can each become one node: no path
-/// leads from a group out and back into it, and only tensors go in and come out.
+/// leads from a group out and back into it, and only tensors go in and come out. Nodes that stand
+/// for what this provider compiled are groups of their own.
 ///
 /// In a subgraph of a control flow node that the provider can run as a whole there are none, since
 /// that node will be offered with everything inside it.

@@ -7,6 +7,9 @@ namespace sardonyx::plugin {
 
 namespace {
 
+/// A later value of OrtWeightlessSupport, which only providers answer.
+constexpr int kAllOrExternalOnly = 3;
+
 const char* ORT_API_CALL get_name(const OrtEp*) noexcept { return kEpName; }
 
 OrtStatus* ORT_API_CALL get_capability(OrtEp* self, const OrtGraph* graph,
@@ -17,9 +20,25 @@ OrtStatus* ORT_API_CALL get_capability(OrtEp* self, const OrtGraph* graph,
 
 OrtStatus* ORT_API_CALL compile_graphs(OrtEp* self, const OrtGraph** graphs, const OrtNode** nodes,
                                        size_t count, OrtNodeComputeInfo** infos,
-                                       OrtNode**) noexcept {
+                                       OrtNode** context_nodes) noexcept {
   const Ep& ep = *static_cast<Ep*>(self);
-  return ep.host().guarded("Compile", [&] { return ep.compile(graphs, nodes, count, infos); });
+  return ep.host().guarded(
+      "Compile", [&] { return ep.compile(graphs, nodes, count, infos, context_nodes); });
+}
+
+OrtStatus* ORT_API_CALL weightless_support(const OrtEp*, OrtWeightlessSupport* support) noexcept {
+  *support = static_cast<OrtWeightlessSupport>(kAllOrExternalOnly);
+  return nullptr;
+}
+
+OrtStatus* ORT_API_CALL data_support(const OrtEp*, uint32_t* flags) noexcept {
+  constexpr uint32_t kReadAndWrite = 3;
+  *flags = kReadAndWrite;
+  return nullptr;
+}
+
+const char* ORT_API_CALL compatibility_info(OrtEp* self, const OrtGraph*) noexcept {
+  return static_cast<const Ep*>(self)->compatibility_info().c_str();
 }
 
 void ORT_API_CALL release_infos(OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
@@ -50,6 +69,12 @@ Ep::Ep(PartContext context) : OrtEp{}, context_(std::move(context)) {
   Compile = compile_graphs;
   ReleaseNodeComputeInfos = release_infos;
   IsConcurrentRunSupported = is_concurrent;
+  GetWeightlessSupport = weightless_support;
+  GetEpContextDataSupport = data_support;
+  GetCompiledModelCompatibilityInfo = plugin::compatibility_info;
+  if (auto info = context_.provider->compatibility_info({}); info.ok()) {
+    compatibility_info_ = std::move(info).value();
+  }
   if (context_.device != nullptr) {
     GetKernelRegistry = kernel_registry;
     GetDefaultMemoryDevice = default_memory;
@@ -69,10 +94,11 @@ Status Ep::find_capability(const OrtGraph& graph, OrtEpGraphSupportInfo& info) c
 }
 
 Status Ep::compile(const OrtGraph* const* graphs, const OrtNode* const* nodes, std::size_t count,
-                   OrtNodeComputeInfo** infos) const {
+                   OrtNodeComputeInfo** infos, OrtNode** context_nodes) const {
   std::vector<std::unique_ptr<Part>> parts;
   for (std::size_t i = 0; i < count; ++i) {
-    SDX_ASSIGN(auto part, Part::compile(context_, *graphs[i], *nodes[i]));
+    OrtNode** node = context_nodes == nullptr ? nullptr : &context_nodes[i];
+    SDX_ASSIGN(auto part, Part::compile(context_, *graphs[i], *nodes[i], node));
     parts.push_back(std::move(part));
   }
   for (std::size_t i = 0; i < count; ++i) infos[i] = parts[i].release();

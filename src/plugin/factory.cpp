@@ -83,6 +83,18 @@ OrtStatus* ORT_API_CALL memory_capacity(OrtEpFactory* self, const OrtHardwareDev
   });
 }
 
+OrtStatus* ORT_API_CALL judge_compiled(OrtEpFactory* self, const OrtHardwareDevice* const*, size_t,
+                                       const char* info,
+                                       OrtCompiledModelCompatibility* verdict) noexcept {
+  return self_of(self).host().guarded("ValidateCompiledModelCompatibilityInfo", [&]() -> Status {
+    SDX_ASSIGN(const Compatibility found,
+               self_of(self).provider().check_compatibility(info == nullptr ? "" : info));
+    // The host's enumerators have the same order.
+    *verdict = static_cast<OrtCompiledModelCompatibility>(found);
+    return {};
+  });
+}
+
 bool ORT_API_CALL is_stream_aware(const OrtEpFactory* self) noexcept {
   return !static_cast<const Factory*>(self)->devices().empty();
 }
@@ -108,6 +120,7 @@ Factory::Factory(const Host& host)
   CreateDataTransfer = create_transfer;
   CreateSyncStreamForDevice = create_stream;
   GetDeviceMemoryCapacity = memory_capacity;
+  ValidateCompiledModelCompatibilityInfo = judge_compiled;
   IsStreamAware = is_stream_aware;
 }
 
@@ -127,6 +140,8 @@ Result<std::unique_ptr<Factory>> Factory::create(const Host& host) {
 Status Factory::add_device(const OrtHardwareDevice& hardware, const OrtMemoryInfo* memory,
                            OrtEpDevice** ep_device) {
   Pairs metadata(host_);
+  metadata.add("weightless_support", "all");
+  metadata.add("weightless_supported_modes", "all_or_external_only");
   const Pairs options(host_);
   SDX_TRY(host_.take(
       host_.ep->CreateEpDevice(this, &hardware, metadata.get(), options.get(), ep_device)));
@@ -174,6 +189,7 @@ Status Factory::create_ep(const OrtHardwareDevice* const* devices, std::size_t c
   context.host = host_;
   context.provider = provider_;
   context.pool = std::make_shared<ThreadPool>(pool_options);
+  SDX_ASSIGN(context.compiled_models, read_context_options(host_, session, options.entries));
   context.entries = std::move(options.entries);
   context.devices = &devices_;
   context.device = count == 0 ? nullptr : device_of(devices[0]);

@@ -29,6 +29,7 @@ class Factory : public OrtEpFactory {
 
   const Host& host() const { return host_; }
   const VirtualDevices& devices() const { return devices_; }
+  const Provider& provider() const { return *provider_; }
 
  private:
   explicit Factory(const Host& host);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "context/origins.h"
 #include "ops/infer.h"
 #include "passes/pipeline.h"
 #include "plugin/graph_reader.h"
@@ -48,6 +49,13 @@ Result<std::size_t> position_of(const Positions& all, const std::string& name) {
   return failure(Code::Internal, "value '{}' of the graph is none of the fused node's", name);
 }
 
+bool has_own_context(const Graph& graph) {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    if (is_own_context(graph.node(id))) return true;
+  }
+  return false;
+}
+
 bool is_plannable(const Type& type) {
   return type.is_tensor() && type.dtype != DType::String && type.shape && type.shape->is_static();
 }
@@ -85,16 +93,36 @@ Status Part::bind(const Graph& graph, const OrtNode& fused) {
 }
 
 Result<std::unique_ptr<Part>> Part::compile(const PartContext& context, const OrtGraph& graph,
-                                            const OrtNode& fused) {
+                                            const OrtNode& fused, OrtNode** context_node) {
   std::unique_ptr<Part> part(new Part(context));
   SDX_ASSIGN(ReadGraph read, read_graph(context.host, graph, Weights::Take));
   SDX_TRY(part->bind(read.graph, fused));
   SDX_TRY(infer_types(read.graph));
-  SDX_TRY(run_passes(PassStage::Common, read.graph, PassOptions{}));
   CompileOptions options;
   options.thread_count = context.pool->thread_count();
   options.entries = context.entries;
   options.pool = context.pool.get();
+  const ContextOptions& wanted = context.compiled_models;
+  const ArtifactProvider& keeper = *as_artifact(*context.provider);
+  const ORTCHAR_T* path = nullptr;
+  SDX_TRY(context.host.take(context.host.api->Graph_GetModelPath(&graph, &path)));
+  const std::string model_path = path == nullptr ? "" : path;
+  if (has_own_context(read.graph)) {
+    SDX_ASSIGN(part->compiled_,
+               load_part(context.host, wanted, keeper, options, read.graph, model_path));
+    return part;
+  }
+  if (wanted.weightless == Weightless::All && !model_path.empty()) {
+    SDX_TRY(find_origins(read.graph, model_path));
+  }
+  if (wanted.is_wanted && context_node != nullptr) {
+    SDX_ASSIGN(*context_node,
+               keep_part(context.host, wanted, keeper, options, read, model_path, fused));
+  }
+  options.weightless = wanted.weightless;
+  PassOptions passes;
+  passes.keeps_weights = options.weightless != Weightless::None;
+  SDX_TRY(run_passes(PassStage::Common, read.graph, passes));
   SDX_ASSIGN(part->compiled_, context.provider->compile(std::move(read.graph), options));
   return part;
 }

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "ep/provider.h"
+#include "plugin/context.h"
 #include "plugin/host.h"
 #include "plugin/virtual_devices.h"
 
@@ -21,6 +22,7 @@ struct PartContext {
   const VirtualDevice* device = nullptr;
   const OrtKernelRegistry* copy_kernels = nullptr;
   std::vector<std::pair<std::string, std::string>> entries;
+  ContextOptions compiled_models;
 };
 
 /// A fused node of the host, ready to run from several threads at once.
@@ -28,8 +30,11 @@ class Part : public OrtNodeComputeInfo {
  public:
   /// Reads the graph, runs the passes of a session over it and compiles it. `fused` is the node
   /// that stands for the graph in the host's.
+  ///
+  /// When the session asks for a compiled model, the part is kept too, and `context_node` gets the
+  /// node that stands for it. A graph of one such node is loaded instead.
   static Result<std::unique_ptr<Part>> compile(const PartContext& context, const OrtGraph& graph,
-                                               const OrtNode& fused);
+                                               const OrtNode& fused, OrtNode** context_node);
 
   Status run(OrtKernelContext& context);
   const Host& host() const { return context_.host; }

@@ -391,6 +391,56 @@ def test_wrong_virtual_devices_are_refused(layers, tmp_path):
     assert "expected gpu or npu, found 'tpu'" in json.loads(text)
 
 
+COMPILE_AND_RUN = """
+    mode, embed, source = {mode!r}, {embed}, model
+    def options(entries):
+        devices = [d for d in ort.get_ep_devices() if d.ep_name == ep_name][:1]
+        made = ort.SessionOptions()
+        made.log_severity_level = 3
+        made.add_provider_for_devices(devices, {{}})
+        for key, value in entries.items():
+            made.add_session_config_entry(key, value)
+        return made
+    ort.register_execution_provider_library(name, library)
+    weightless = {{}} if mode == "0" else {{"ep.enable_weightless_mode": mode}}
+    compiled = folder + "/compiled_ctx.onnx"
+    ort.ModelCompiler(
+        options(weightless), source, embed_compiled_data_into_model=embed
+    ).compile_to_file(compiled)
+    moved = folder + "/moved.onnx"
+    os.rename(source, moved)
+    entries = {{"ep.context_source_model_path": moved}} if mode == "2" else {{}}
+    session = ort.InferenceSession(compiled, sess_options=options(entries))
+    save(session.run(None, feeds()))
+    if mode == "2":
+        try:
+            ort.InferenceSession(compiled, sess_options=options({{}}))
+            print("loaded without its weights")
+        except Exception as error:
+            print(str(error).replace("\\n", " "))
+    else:
+        print("done")
+"""
+
+
+@pytest.mark.parametrize("embed", [False, True])
+@pytest.mark.parametrize("mode", ["0", "1", "2"])
+def test_compiled_models_run_without_or_with_their_source(mode, embed, layers, tmp_path):
+    model, expected = layers
+    text = run_script(
+        "onnxruntime", OWN, model, tmp_path, COMPILE_AND_RUN.format(mode=mode, embed=embed)
+    )
+    np.testing.assert_allclose(outputs_in(tmp_path)[0], expected, rtol=1e-5, atol=1e-6)
+    nodes = onnx.load(tmp_path / "compiled_ctx.onnx").graph.node
+    assert [node.op_type for node in nodes] == ["EPContext"]
+    assert (tmp_path / "sardonyx_weights.bin").exists() == (not embed)
+    if mode == "2":
+        assert "cannot open" in text
+        weight = numpy_helper.to_array(onnx.load(tmp_path / "moved.onnx").graph.initializer[0])
+        files = [tmp_path / "compiled_ctx.onnx", *tmp_path.glob("*.bin")]
+        assert not any(weight.tobytes() in file.read_bytes() for file in files)
+
+
 @pytest.mark.parametrize("mode", ["compile", "kernel"])
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_example_runs_a_part(host, mode, layers, tmp_path):

@@ -165,6 +165,27 @@ TEST_CASE("graphs that no compiled model names any more are dropped, and their b
   CHECK(std::filesystem::file_size(path) < 20000);
 }
 
+TEST_CASE("a graph that is newer than what its model names is kept: its model is being written") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "weights.bin";
+  const std::string old = write_graph(path, "a_ctx.onnx", {1});
+  write_text(folder / "a_ctx.onnx", "partition " + old);
+  const std::string first_part = write_graph(path, "a_ctx.onnx", {5});
+  const std::string second_part = write_graph(path, "a_ctx.onnx", {6});
+  CHECK(has(path, first_part, {5}));
+  CHECK(has(path, second_part, {6}));
+}
+
+TEST_CASE("equal graphs of two models are kept for each") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "weights.bin";
+  const std::string first = write_graph(path, "a_ctx.onnx", {1});
+  const std::string second = write_graph(path, "b_ctx.onnx", {1});
+  CHECK(first != second);
+  CHECK(has(path, first, {1}));
+  CHECK(has(path, second, {1}));
+}
+
 TEST_CASE("every flipped bit is found, wherever it is, or does not matter") {
   const TemporaryFolder folder;
   const std::string path = folder / "weights.bin";

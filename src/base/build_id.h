@@ -4,7 +4,7 @@
 
 namespace sardonyx {
 
-/// Version and a hash of the sources that compiled models depend on, "1.32.0-9f2c...": artefacts of
+/// Version and a hash of the sources that compiled models depend on, "0.1.0-9f2c...": artefacts of
 /// one build are not for another.
 std::string_view build_id();
 

@@ -1,4 +1,4 @@
-#include "context/build_id.h"
+#include "base/build_id.h"
 
 #include "base/cpu_features.h"
 #include "source_id.h"
