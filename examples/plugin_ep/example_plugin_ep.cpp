@@ -5,6 +5,7 @@
 // Everything that the runtime asks for is below, in the order in which it asks.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -29,6 +30,9 @@ struct Shared {
   std::filesystem::path group_file;  // empty while no group is open
   std::map<std::string, std::weak_ptr<const Context>> loaded;
 };
+
+/// What a compiled model says about the library that made it.
+constexpr const char* kCompatibility = "example_ep;version=1.0";
 
 struct Factory : OrtEpFactory {
   std::string name;
@@ -90,11 +94,14 @@ OrtStatus* ORT_API_CALL get_capability(OrtEp* self, const OrtGraph* graph,
     OrtNodeFusionOptions fusion{};
     fusion.ort_version_supported = g_version;
     // Weights that we copy need not be kept by the runtime. A weightless provider leaves them where
-    // they are and gets them as inputs of each run.
-    fusion.drop_constant_initializers = !ep.options.is_weightless;
+    // they are and gets them as inputs of each run, or manages them itself.
+    fusion.drop_constant_initializers = !ep.options.is_weightless || ep.options.keeps_pointers();
+    // What is compiled already has weights as inputs when it was compiled so.
+    OrtNodeFusionOptions compiled = fusion;
+    compiled.drop_constant_initializers = false;
     for (const OrtNode* node : nodes) {
       if (!is_own_context(*node, ep.factory->name)) continue;
-      check(g_ep_api->EpGraphSupportInfo_AddNodesToFuse(info, &node, 1, &fusion));
+      check(g_ep_api->EpGraphSupportInfo_AddNodesToFuse(info, &node, 1, &compiled));
     }
     if (ep.options.uses_kernels) {
       for (const OrtNode* node : nodes) {
@@ -116,7 +123,8 @@ OrtStatus* ORT_API_CALL get_capability(OrtEp* self, const OrtGraph* graph,
 struct Part : OrtNodeComputeInfo {
   std::string fault;
   Program program;
-  std::vector<std::shared_ptr<const Weight>> weights;
+  std::vector<View> weights;
+  std::vector<std::shared_ptr<const Weight>> copies;
 };
 
 OrtStatus* ORT_API_CALL create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext*,
@@ -141,9 +149,7 @@ OrtStatus* ORT_API_CALL compute(OrtNodeComputeInfo* self, void*,
       check(g_api->KernelContext_GetInput(context, i, &input));
       values.push_back(view_of(*input));
     }
-    for (const auto& weight : part.weights) {
-      values.push_back({weight->dims, weight->values.data()});
-    }
+    values.insert(values.end(), part.weights.begin(), part.weights.end());
     std::vector<std::vector<float>> memory(program.steps.size());
     for (size_t i = 0; i < program.steps.size(); ++i) {
       const Step& step = program.steps[i];
@@ -169,10 +175,10 @@ OrtStatus* ORT_API_CALL compute(OrtNodeComputeInfo* self, void*,
   });
 }
 
-/// The graph as a program. Weights go into `weights`; a weightless provider has none, since all of
-/// them are inputs.
+/// The graph as a program. Weights go into `weights`, or, where they stay in place, into
+/// `pointers`; those that are inputs of each run are not weights.
 Program compile_program(const Options& options, const OrtGraph& graph, const OrtNode& fused,
-                        Weights& weights) {
+                        Weights& weights, std::vector<View>& pointers) {
   Program program;
   std::map<std::string, uint32_t> number_of;
   const auto define = [&](const std::string& name) {
@@ -183,11 +189,18 @@ Program compile_program(const Options& options, const OrtGraph& graph, const Ort
     define(program.inputs.back());
   }
   for (const OrtValueInfo* initializer : initializers_of(graph)) {
-    if (options.is_weightless || !is_constant(initializer)) continue;
+    if (!is_constant(initializer) || number_of.count(name_of(initializer)) != 0) continue;
     const OrtValue* value = nullptr;
     check(g_api->ValueInfo_GetInitializerValue(initializer, &value));
     const View view = view_of(*value);
     const uint64_t hash = hash_of(view);
+    if (options.keeps_pointers()) {
+      // Only a runtime that leaves its weights where they are after Compile() is right for this.
+      pointers.push_back(view);
+      program.weights.push_back(hash);
+      define(name_of(initializer));
+      continue;
+    }
     auto& kept = weights[hash];
     if (kept == nullptr) {
       kept =
@@ -227,8 +240,16 @@ std::filesystem::path context_file(const Ep& ep, const OrtGraph& graph) {
   return path.replace_filename(path.stem().string() + "_ctx.onnx");
 }
 
-/// Written beside its place and moved there, so that nobody ever reads half a file.
-void write_file(const std::filesystem::path& path, const std::string& bytes) {
+/// To the program's function, or else written beside its place and moved there, so that nobody
+/// ever reads half a file.
+void write_data(const Options& options, const std::filesystem::path& path,
+                const std::string& bytes) {
+  if (options.fault == "NoFile") return;
+  if (options.write != nullptr) {
+    const std::string name = path.filename().string();
+    check(options.write(options.write_state, name.c_str(), bytes.data(), bytes.size()));
+    return;
+  }
   const std::filesystem::path partial = path.string() + ".partial";
   std::ofstream(partial, std::ios::binary) << bytes;
   std::error_code failed;
@@ -262,10 +283,12 @@ std::string store(Ep& ep, const OrtGraph& graph, Context context) {
     file = shared.group_file;
     shared.group.programs.merge(context.programs);
     shared.group.weights.merge(context.weights);
-    write_file(file, to_bytes(shared.group));
+    if (options.stops_sharing || !options.writes_late) {
+      write_data(options, file, to_bytes(shared.group));
+    }
     if (options.stops_sharing) shared.group_file.clear();
   } else {
-    write_file(file, to_bytes(context));
+    write_data(options, file, to_bytes(context));
   }
   return file.filename().string();
 }
@@ -307,6 +330,23 @@ OrtNode* context_node(const Ep& ep, const OrtNode& fused, const std::string& pay
   return node;  // it owns the attributes now
 }
 
+std::string read_data(const Options& options, const std::filesystem::path& file) {
+  if (options.read == nullptr) {
+    std::ifstream stream(file, std::ios::binary);
+    if (!stream) fail(ORT_INVALID_GRAPH, "cannot read the context '" + file.string() + "'");
+    return std::string((std::istreambuf_iterator<char>(stream)), {});
+  }
+  OrtAllocator* allocator = nullptr;
+  check(g_api->GetAllocatorWithDefaultOptions(&allocator));
+  void* data = nullptr;
+  size_t size = 0;
+  const std::string name = file.filename().string();
+  check(options.read(options.read_state, name.c_str(), allocator, &data, &size));
+  std::string bytes(static_cast<const char*>(data), data == nullptr ? 0 : size);
+  if (data != nullptr) allocator->Free(allocator, data);
+  return bytes;
+}
+
 /// The context that an EPContext node refers to. Sessions that share read a file once.
 std::shared_ptr<const Context> load(Ep& ep, const OrtGraph& graph, const OrtNode& node) {
   const std::string payload = attribute(node, "ep_cache_context", ORT_OP_ATTR_STRING);
@@ -325,10 +365,7 @@ std::shared_ptr<const Context> load(Ep& ep, const OrtGraph& graph, const OrtNode
   const std::lock_guard<std::mutex> lock(shared.mutex);
   auto& known = shared.loaded[file.string()];
   if (auto living = ep.options.shares ? known.lock() : nullptr) return living;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) fail(ORT_INVALID_GRAPH, "cannot read the context '" + file.string() + "'");
-  const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
-  if (!from_bytes(bytes, *made)) {
+  if (!from_bytes(read_data(ep.options, file), *made)) {
     fail(ORT_INVALID_GRAPH, "the context '" + file.string() + "' is damaged");
   }
   known = made;
@@ -342,14 +379,20 @@ std::string key_of(const OrtGraph& graph, const OrtNode& fused) {
   return model_path(graph).stem().string() + "/" + name;
 }
 
-std::unique_ptr<Part> make_part(const Ep& ep, Program program, const Weights& weights) {
+std::unique_ptr<Part> make_part(const Ep& ep, Program program, const Weights& weights,
+                                std::vector<View> pointers = {}) {
   auto part = std::make_unique<Part>();
   part->ort_version_supported = g_version;
   part->CreateState = create_state;
   part->Compute = compute;
   part->ReleaseState = release_state;
   part->fault = ep.options.fault;
-  for (const uint64_t hash : program.weights) part->weights.push_back(weights.at(hash));
+  part->weights = std::move(pointers);
+  for (const uint64_t hash :
+       ep.options.keeps_pointers() ? std::vector<uint64_t>() : program.weights) {
+    part->copies.push_back(weights.at(hash));
+    part->weights.push_back({part->copies.back()->dims, part->copies.back()->values.data()});
+  }
   part->program = std::move(program);
   return part;
 }
@@ -385,15 +428,23 @@ OrtStatus* ORT_API_CALL compile(OrtEp* self, const OrtGraph** graphs, const OrtN
         parts[i] = load_part(ep, *graphs[i], *nodes[0]);
         continue;
       }
-      Program program = compile_program(ep.options, *graphs[i], *fused_nodes[i], context.weights);
+      std::vector<View> pointers;
+      Program program =
+          compile_program(ep.options, *graphs[i], *fused_nodes[i], context.weights, pointers);
       context.programs[key_of(*graphs[i], *fused_nodes[i])] = program;
-      parts[i] = make_part(ep, std::move(program), context.weights);
+      parts[i] = make_part(ep, std::move(program), context.weights, std::move(pointers));
+    }
+    if (ep.options.makes_context && ep.options.keeps_pointers()) {
+      fail(ORT_INVALID_ARGUMENT, "pointers to weights cannot be stored: set weights to 'inputs'");
     }
     if (ep.options.makes_context && count != 0) {
       const std::string payload = store(ep, *graphs[0], std::move(context));
       for (size_t i = 0; i < count; ++i) {
+        if (ep.options.fault == "NullNode") continue;
         context_nodes[i] =
-            context_node(ep, *fused_nodes[i], payload, key_of(*graphs[i], *fused_nodes[i]));
+            ep.options.fault == "ForeignNode"
+                ? const_cast<OrtNode*>(fused_nodes[i])
+                : context_node(ep, *fused_nodes[i], payload, key_of(*graphs[i], *fused_nodes[i]));
       }
     }
     for (size_t i = 0; i < count; ++i) infos[i] = parts[i].release();
@@ -404,8 +455,36 @@ void ORT_API_CALL release_infos(OrtEp*, OrtNodeComputeInfo** infos, size_t count
   for (size_t i = 0; i < count; ++i) delete static_cast<Part*>(infos[i]);
 }
 
-OrtStatus* ORT_API_CALL weightless_support(const OrtEp*, OrtWeightlessSupport* support) noexcept {
-  *support = OrtWeightlessSupport_ALL;
+OrtStatus* ORT_API_CALL weightless_support(const OrtEp* self,
+                                           OrtWeightlessSupport* support) noexcept {
+  const std::string& answer = self_of(self).options.answer;
+  *support = answer == "none"            ? OrtWeightlessSupport_NONE
+             : answer == "external_only" ? OrtWeightlessSupport_EXTERNAL_ONLY
+             : answer == "all"           ? OrtWeightlessSupport_ALL
+                                         : static_cast<OrtWeightlessSupport>(3);
+  return nullptr;
+}
+
+OrtStatus* ORT_API_CALL data_support(const OrtEp* self, uint32_t* flags) noexcept {
+  *flags = self_of(self).options.data_support;
+  return nullptr;
+}
+
+/// What a compiled model says about us, and what we say to it when it is to be loaded.
+const char* ORT_API_CALL compatibility_info(OrtEp* self, const OrtGraph*) noexcept {
+  const Ep& ep = self_of(self);
+  return ep.options.compatibility.empty() ? kCompatibility : ep.options.compatibility.c_str();
+}
+
+OrtStatus* ORT_API_CALL validate_compatibility(OrtEpFactory*, const OrtHardwareDevice* const*,
+                                               size_t, const char* info,
+                                               OrtCompiledModelCompatibility* verdict) noexcept {
+  const std::string text = info;
+  *verdict = text.rfind("example_ep;", 0) != 0 ? OrtCompiledModelCompatibility_EP_NOT_APPLICABLE
+             : text == kCompatibility          ? OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL
+             : text == "example_ep;version=0.9"
+                 ? OrtCompiledModelCompatibility_EP_SUPPORTED_PREFER_RECOMPILATION
+                 : OrtCompiledModelCompatibility_EP_UNSUPPORTED;
   return nullptr;
 }
 
@@ -511,8 +590,15 @@ OrtStatus* ORT_API_CALL supported_devices(OrtEpFactory* self,
     *ep_device_count = 0;
     OrtKeyValuePairs* metadata = nullptr;
     g_api->CreateKeyValuePairs(&metadata);
-    g_api->AddKeyValuePair(metadata, "weightless_support", "all");
-    g_api->AddKeyValuePair(metadata, "weightless_supported_modes", "all");
+    // "KEY=VALUE" in the environment says something else, to see what a runtime makes of it.
+    const char* said = std::getenv("EXAMPLE_PLUGIN_EP_WEIGHTLESS");
+    const std::string text = said == nullptr ? "weightless_supported_modes=all" : said;
+    const size_t middle = std::min(text.find('='), text.size());
+    if (middle != text.size()) {
+      g_api->AddKeyValuePair(metadata, text.substr(0, middle).c_str(),
+                             text.substr(middle + 1).c_str());
+    }
+    if (said == nullptr) g_api->AddKeyValuePair(metadata, "weightless_support", "all");
     OrtStatus* status = nullptr;
     for (size_t i = 0; i < device_count && status == nullptr; ++i) {
       if (g_api->HardwareDevice_Type(devices[i]) != OrtHardwareDeviceType_CPU) continue;
@@ -541,6 +627,8 @@ OrtStatus* ORT_API_CALL create_ep(OrtEpFactory* self, const OrtHardwareDevice* c
     ep->Compile = compile;
     ep->ReleaseNodeComputeInfos = release_infos;
     ep->GetWeightlessSupport = weightless_support;
+    ep->GetEpContextDataSupport = data_support;
+    ep->GetCompiledModelCompatibilityInfo = compatibility_info;
     if (ep->options.uses_kernels) ep->GetKernelRegistry = kernel_registry;
     *out = ep.release();
   });
@@ -599,6 +687,7 @@ ORT_EXPORT OrtStatus* CreateEpFactories(const char* registered_name, const OrtAp
     factory->ReleaseAllocator = release_allocator;
     factory->CreateDataTransfer = create_data_transfer;
     factory->IsStreamAware = is_stream_aware;
+    factory->ValidateCompiledModelCompatibilityInfo = validate_compatibility;
     factories[0] = factory.release();
     *factory_count = 1;
   });

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -58,12 +59,24 @@ inline OrtStatus* guarded(Body&& body) noexcept {
 struct Options {
   bool uses_kernels = false;   // mode = "compile" or "kernel"
   std::string fault;           // the callback that is to fail
+  std::string weights;         // what a weightless session does with them: "inputs", "pointers"
+  std::string answer;          // what GetWeightlessSupport says
+  std::string compatibility;   // what GetCompiledModelCompatibilityInfo says
+  uint32_t data_support = 3;   // what GetEpContextDataSupport says
+  bool writes_late = false;    // shared data are written with the last model of a group only
   bool makes_context = false;  // ep.context_enable
   bool embeds = false;         // ep.context_embed_mode
   std::string context_path;    // ep.context_file_path
   bool shares = false;         // ep.share_ep_contexts
   bool stops_sharing = false;  // ep.stop_share_ep_contexts
   bool is_weightless = false;  // ep.enable_weightless_mode, or the older ep.enable_weightless
+  // Functions of the program for the data of compiled models, in place of files.
+  OrtReadNamedBufferFunc read = nullptr;
+  void* read_state = nullptr;
+  OrtWriteNamedBufferFunc write = nullptr;
+  void* write_state = nullptr;
+
+  bool keeps_pointers() const { return is_weightless && weights == "pointers"; }
 };
 
 inline std::string config(const OrtSessionOptions& session, const std::string& key) {
@@ -78,17 +91,48 @@ inline std::string config(const OrtSessionOptions& session, const std::string& k
   return value;
 }
 
+inline void read_functions(const OrtSessionOptions& session, Options& options) {
+  if (g_version < 31) return;  // they are newer
+  OrtEpContextConfig* config = nullptr;
+  check(g_ep_api->SessionOptionsGetEpContextConfig(&session, &config));
+  OrtStatus* status = g_ep_api->EpContextConfigGetEpContextDataReadFunc(config, &options.read,
+                                                                        &options.read_state);
+  if (status == nullptr) {
+    status = g_ep_api->EpContextConfigGetEpContextDataWriteFunc(config, &options.write,
+                                                                &options.write_state);
+  }
+  g_ep_api->ReleaseEpContextConfig(config);
+  check(status);
+}
+
+inline std::string one_of(const std::string& key, const std::string& value,
+                          std::initializer_list<const char*> known) {
+  for (const char* word : known) {
+    if (value == word) return value;
+  }
+  std::string expected;
+  for (const char* word : known) expected += std::string(expected.empty() ? "" : ", ") + word;
+  fail(ORT_INVALID_ARGUMENT,
+       "option '" + key + "': expected one of " + expected + ", found '" + value + "'");
+}
+
 inline Options read_options(const OrtSessionOptions& session, std::string ep_name) {
   // Options of a provider are session entries: "ep." + its name in small letters + "." + key.
   for (char& c : ep_name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const std::string prefix = "ep." + ep_name + ".";
   Options options;
-  const std::string mode = config(session, prefix + "mode");
-  if (!mode.empty() && mode != "compile" && mode != "kernel") {
-    fail(ORT_INVALID_ARGUMENT, "option 'mode': expected compile or kernel, found '" + mode + "'");
-  }
-  options.uses_kernels = mode == "kernel";
+  const auto word = [&](const char* key, std::initializer_list<const char*> known) {
+    const std::string value = config(session, prefix + key);
+    return value.empty() ? std::string(*known.begin()) : one_of(key, value, known);
+  };
+  options.uses_kernels = word("mode", {"compile", "kernel"}) == "kernel";
   options.fault = config(session, prefix + "fault");
+  options.weights = word("weights", {"inputs", "pointers"});
+  options.writes_late = word("write", {"always", "last"}) == "last";
+  options.answer = word("weightless", {"all", "none", "external_only", "all_or_external_only"});
+  options.compatibility = config(session, prefix + "compatibility");
+  const std::string data_support = config(session, prefix + "data_support");
+  if (!data_support.empty()) options.data_support = static_cast<uint32_t>(std::stoul(data_support));
   options.makes_context = config(session, "ep.context_enable") == "1";
   options.embeds = config(session, "ep.context_embed_mode") == "1";
   options.context_path = config(session, "ep.context_file_path");
@@ -96,6 +140,7 @@ inline Options read_options(const OrtSessionOptions& session, std::string ep_nam
   options.stops_sharing = config(session, "ep.stop_share_ep_contexts") == "1";
   const std::string weightless = config(session, "ep.enable_weightless_mode");
   options.is_weightless = weightless == "2" || config(session, "ep.enable_weightless") == "1";
+  read_functions(session, options);
   return options;
 }
 

@@ -36,6 +36,8 @@ struct OrtEpDevice {
   std::optional<OrtMemoryInfo> read_only_memory;
   /// Null for the built-in provider.
   OrtEpFactory* factory = nullptr;
+  /// The built-in provider, while an environment has it.
+  std::weak_ptr<const sardonyx::Provider> provider;
   /// The device as the plugin gave it, which may be one of its own making.
   const OrtHardwareDevice* plugin_device = nullptr;
   std::weak_ptr<const sardonyx::plugin_host::Library> library;

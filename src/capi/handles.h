@@ -232,6 +232,8 @@ struct OrtSessionOptions {
   /// What a selection policy would choose among the devices of now; empty when there is none.
   std::function<sardonyx::Result<std::vector<const OrtEpDevice*>>()> choose_devices;
   sardonyx::capi::EpContextData ep_context_data;
+  /// Becomes true when somebody asks for these functions; null where nobody wants to know.
+  std::shared_ptr<std::atomic<bool>> asks_context_data = nullptr;
 };
 
 struct OrtRunOptions {

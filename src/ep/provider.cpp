@@ -13,6 +13,16 @@ Result<std::vector<NodeGroup>> Provider::offer(const Model& model,
   return groups;
 }
 
+Result<std::vector<std::unique_ptr<Compiled>>> Provider::compile_all(
+    std::vector<Graph> graphs, const CompileOptions& options) const {
+  std::vector<std::unique_ptr<Compiled>> all;
+  for (Graph& graph : graphs) {
+    SDX_ASSIGN(auto compiled, compile(std::move(graph), options));
+    all.push_back(std::move(compiled));
+  }
+  return all;
+}
+
 Result<std::string> Provider::compatibility_info(const Model&) const { return std::string(); }
 
 Result<Compatibility> Provider::check_compatibility(const std::string&) const {

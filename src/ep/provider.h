@@ -39,6 +39,17 @@ struct ContextNode {
 /// Which weights a compiled model leaves where their source has them.
 enum class Weightless : std::uint8_t { None, ExternalOnly, All };
 
+/// How a session asks for it.
+struct WeightlessRequest {
+  Weightless mode = Weightless::None;
+  /// The configuration entry that decided, for messages; "" when none asks.
+  std::string_view entry;
+  /// A boolean asks for as much as a provider can do: less than `mode` will do, but not nothing.
+  bool takes_less = false;
+  /// An entry of old, which providers that cannot do it may pass over.
+  bool is_optional = false;
+};
+
 /// A part of a graph made ready to run. Runs from several threads at once.
 class Compiled {
  public:
@@ -80,6 +91,8 @@ struct CompileOptions {
   const std::atomic<bool>* cancel = nullptr;
   /// What the part may keep of its weights.
   Weightless weightless = Weightless::None;
+  /// Who asked for it.
+  WeightlessRequest weightless_request;
   /// Bytes of the model that a weightless compiled one belongs to, when the caller gave them; they
   /// stay as long as the session.
   std::span<const std::byte> weightless_source;
@@ -125,6 +138,9 @@ class Provider {
   /// Takes a graph of its own, with types inferred and functions inlined.
   virtual Result<std::unique_ptr<Compiled>> compile(Graph graph,
                                                     const CompileOptions& options) const = 0;
+  /// As compile() for all parts of a model, for providers that put them into one file.
+  virtual Result<std::vector<std::unique_ptr<Compiled>>> compile_all(
+      std::vector<Graph> graphs, const CompileOptions& options) const;
   /// What a compiled model is to say about the provider and its device (model metadata
   /// "ep_compatibility_info.NAME"), so that check_compatibility() can judge it later; "" = nothing.
   virtual Result<std::string> compatibility_info(const Model& model) const;

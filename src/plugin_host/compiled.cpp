@@ -5,6 +5,7 @@
 #include "capi/graph_view.h"
 #include "capi/kernel_info.h"
 #include "plugin_host/callbacks.h"
+#include "plugin_host/context_node.h"
 #include "plugin_host/plugin_call.h"
 
 namespace sardonyx::plugin_host {
@@ -39,20 +40,38 @@ Graph fused_graph(const Graph& part, const capi::GraphPart& shown, const std::st
   return graph;
 }
 
-void release_node(OrtNode* node) {
-  if (node != nullptr) capi::ReleaseNode(node);
-}
+/// Nodes that a plugin made for the model; ours to release.
+class MadeNodes {
+ public:
+  explicit MadeNodes(std::size_t count) : nodes_(count, nullptr) {}
+  ~MadeNodes() {
+    for (OrtNode* node : nodes_) {
+      if (node != nullptr) capi::ReleaseNode(node);
+    }
+  }
+  MadeNodes(const MadeNodes&) = delete;
+  MadeNodes& operator=(const MadeNodes&) = delete;
+  OrtNode** data() { return nodes_.data(); }
+  void forget() { nodes_.clear(); }
+  const OrtNode* operator[](std::size_t i) const { return nodes_[i]; }
+
+ private:
+  std::vector<OrtNode*> nodes_;
+};
 
 }  // namespace
 
-Status CompiledPlugin::compile(const std::string& name, const Model& model) {
-  const auto compile = callback(ep_, &OrtEp::Compile, 23);
-  SDX_TRY(require_callback(library_, "OrtEp::Compile", compile != nullptr));
-  SDX_TRY(require_callback(library_, "OrtEp::ReleaseNodeComputeInfos",
-                           ep_.ReleaseNodeComputeInfos != nullptr));
+CompiledPlugin::CompiledPlugin(const PluginProvider& provider, Graph graph, PartPlan plan)
+    : provider_(provider),
+      library_(provider.library()),
+      ep_(provider.ep()),
+      graph_(std::move(graph)),
+      plan_(std::move(plan)) {}
+
+Status CompiledPlugin::show(const Model& model) {
   SDX_ASSIGN(auto order, graph_.topological_order());
   capi::GraphPart part{std::move(order), graph_.inputs(), graph_.outputs()};
-  if (!drops_constants_) {
+  if (!plan_.drops_constants) {
     for (const ValueId id : capi::part_of(graph_, part.nodes, true).inputs) {
       if (!graph_.value(id).constant) continue;
       part.inputs.push_back(id);
@@ -61,34 +80,80 @@ Status CompiledPlugin::compile(const std::string& name, const Model& model) {
       constants_.emplace_back(std::move(constant));
     }
   }
-  const auto facts = capi::model_facts(model);
-  SDX_ASSIGN(const auto view, capi::GraphView::of_part(graph_, facts, part));
-  const Graph around = fused_graph(graph_, part, name);
-  SDX_ASSIGN(const auto fused, capi::GraphView::whole(around, facts));
-  const OrtGraph* graphs[] = {view.get()};
-  const OrtNode* nodes[] = {&fused->nodes().front()};
-  OrtNode* context_nodes[] = {nullptr};
-  OrtNodeComputeInfo* infos[] = {nullptr};
-  const Status status = guarded_call(
-      library_, "Compile", [&] { return compile(&ep_, graphs, nodes, 1, infos, context_nodes); });
-  if (!status.ok()) return Status(status.code(), status.message());
-  release_node(context_nodes[0]);
-  info_ = infos[0];
-  if (info_ == nullptr) {
+  shown_ = std::make_unique<Shown>();
+  shown_->symbols = model.symbols;
+  auto facts = std::make_shared<capi::ModelFacts>(*capi::model_facts(model));
+  facts->symbols = &shown_->symbols;
+  shown_->facts = std::move(facts);
+  SDX_ASSIGN(shown_->view, capi::GraphView::of_part(graph_, shown_->facts, part));
+  shown_->around = fused_graph(graph_, part, plan_.name);
+  SDX_ASSIGN(shown_->fused, capi::GraphView::whole(shown_->around, shown_->facts));
+  return {};
+}
+
+Status CompiledPlugin::take(OrtNodeComputeInfo* info, const OrtNode* context_node,
+                            const Model& model) {
+  if (info == nullptr) {
     return failure(Code::Internal,
                    "plugin library '{}': Compile left the node compute info a null pointer",
                    library_);
   }
-  return require_callback(library_, "OrtNodeComputeInfo::Compute", info_->Compute != nullptr);
+  SDX_TRY(require_callback(library_, "OrtNodeComputeInfo::Compute", info->Compute != nullptr));
+  if (!provider_.context().makes_context) return {};
+  SDX_ASSIGN(context_, context_node_of(provider_.name(), context_node, graph_));
+  return provider_.check_written(*context_, model);
 }
 
-Status CompiledPlugin::prepare(const std::string& name, const Model& model) {
-  SDX_TRY(compile(name, model));
+Status CompiledPlugin::make_state() {
   if (info_->CreateState == nullptr) return {};
-  OrtNodeComputeContext context{name};
+  OrtNodeComputeContext context{plan_.name};
   SDX_TRY(guarded_call(library_, "CreateState",
                        [&] { return info_->CreateState(info_, &context, &state_); }));
   has_state_ = true;
+  return {};
+}
+
+void CompiledPlugin::settle() {
+  // A provider that leaves all weights where they are may hold pointers to them.
+  if (provider_.grant().mode == Weightless::All) return;
+  shown_.reset();
+  if (!plan_.drops_constants) return;
+  for (ValueId id = 0; id < graph_.value_count(); ++id) graph_.value(id).constant.reset();
+}
+
+Status CompiledPlugin::prepare_all(const PluginProvider& provider,
+                                   const std::vector<CompiledPlugin*>& parts, const Model& model) {
+  OrtEp& ep = provider.ep();
+  const std::string& library = provider.library();
+  const auto compile = callback(ep, &OrtEp::Compile, 23);
+  SDX_TRY(require_callback(library, "OrtEp::Compile", compile != nullptr));
+  SDX_TRY(require_callback(library, "OrtEp::ReleaseNodeComputeInfos",
+                           ep.ReleaseNodeComputeInfos != nullptr));
+  std::vector<const OrtGraph*> graphs;
+  std::vector<const OrtNode*> nodes;
+  for (CompiledPlugin* part : parts) {
+    SDX_TRY(part->show(model));
+    graphs.push_back(part->shown_->view.get());
+    nodes.push_back(&part->shown_->fused->nodes().front());
+  }
+  MadeNodes context_nodes(parts.size());
+  std::vector<OrtNodeComputeInfo*> infos(parts.size(), nullptr);
+  Status status = guarded_call(library, "Compile", [&] {
+    return compile(&ep, graphs.data(), nodes.data(), parts.size(), infos.data(),
+                   context_nodes.data());
+  });
+  if (!status.ok()) {
+    // What a failed call has left behind may be anything.
+    context_nodes.forget();
+    return status;
+  }
+  // They are released with their parts, whatever else goes wrong.
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i]->info_ = infos[i];
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    SDX_TRY(parts[i]->take(infos[i], context_nodes[i], model));
+    SDX_TRY(parts[i]->make_state());
+    parts[i]->settle();
+  }
   return {};
 }
 

@@ -154,6 +154,21 @@ OrtStatus* EpDevice_GetMemoryCapacity(const OrtEpDevice* ep_device, OrtDeviceMem
   });
 }
 
+namespace {
+
+OrtCompiledModelCompatibility to_ort(Compatibility verdict) {
+  switch (verdict) {
+    case Compatibility::NotApplicable: break;
+    case Compatibility::Optimal: return OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL;
+    case Compatibility::PreferRecompilation:
+      return OrtCompiledModelCompatibility_EP_SUPPORTED_PREFER_RECOMPILATION;
+    case Compatibility::Unsupported: return OrtCompiledModelCompatibility_EP_UNSUPPORTED;
+  }
+  return OrtCompiledModelCompatibility_EP_NOT_APPLICABLE;
+}
+
+}  // namespace
+
 OrtStatus* GetModelCompatibilityForEpDevices(const OrtEpDevice* const* ep_devices,
                                              size_t ep_device_count, const char* compatibility_info,
                                              OrtCompiledModelCompatibility* out_status) noexcept {
@@ -175,6 +190,11 @@ OrtStatus* GetModelCompatibilityForEpDevices(const OrtEpDevice* const* ep_device
                        ep_devices[0]->ep_name, ep_devices[i]->ep_name);
       }
       devices.push_back(ep_devices[i]->plugin_device);
+    }
+    if (const auto built_in = ep_devices[0]->provider.lock()) {
+      SDX_ASSIGN(const Compatibility verdict, built_in->check_compatibility(compatibility_info));
+      *out_status = to_ort(verdict);
+      return {};
     }
     const auto library = ep_devices[0]->library.lock();
     if (library == nullptr) return {};

@@ -1,9 +1,14 @@
 // What providers may ask about compiled models: where their data and their source are.
 #include <cstring>
+#include <filesystem>
+
+#include "base/text.h"
 
 #include "capi/api_declarations.h"
+#include "capi/api_tables.h"
 #include "capi/handles.h"
 #include "capi/status.h"
+#include "plugin_host/callbacks.h"
 
 /// A snapshot of the session options' functions for data of compiled models.
 struct OrtEpContextConfig {
@@ -11,6 +16,12 @@ struct OrtEpContextConfig {
 };
 
 namespace sardonyx::capi {
+
+namespace {
+
+constexpr const char* kSourcePath = "ep.context_source_model_path";
+
+}  // namespace
 
 OrtStatus* SessionOptionsSetEpContextDataReadFunc(OrtSessionOptions* options,
                                                   OrtReadNamedBufferFunc read_func,
@@ -37,50 +48,85 @@ OrtStatus* SessionOptionsSetWeightlessSourceModelBuffer(OrtSessionOptions* optio
     options->options.weightless_source = {static_cast<const std::byte*>(model_data),
                                           model_data_length};
     // The one that was set last counts.
-    options->options.entries.erase("ep.context_source_model_path");
+    options->options.entries.erase(kSourcePath);
     return {};
   });
 }
 
+namespace sardonyx_api {
+
+OrtStatus* SessionOptionsSetWeightlessSourceModelPath(OrtSessionOptions* options,
+                                                      const ORTCHAR_T* path) noexcept {
+  return guarded("SessionOptionsSetWeightlessSourceModelPath", [&]() -> Status {
+    SDX_TRY(require(options, "options"));
+    SDX_TRY(require(path, "path"));
+    std::error_code error;
+    if (*path == '\0' || !std::filesystem::is_regular_file(path, error)) {
+      return failure(Code::InvalidArgument,
+                     "Invalid source model: expected the path of a file, found '{}'", path);
+    }
+    options->options.entries[kSourcePath] = path;
+    options->options.weightless_source = {};
+    return {};
+  });
+}
+
+OrtStatus* SessionOptionsSetWeightlessSourceModelFromBuffer(OrtSessionOptions* options,
+                                                            const void* model_data,
+                                                            size_t model_data_length) noexcept {
+  return SessionOptionsSetWeightlessSourceModelBuffer(options, model_data, model_data_length);
+}
+
+OrtStatus* ModelCompilationOptions_SetWeightlessCache(OrtModelCompilationOptions* options,
+                                                      bool is_weightless) noexcept {
+  return ort_compile_api_table().ModelCompilationOptions_SetWeightlessEnabled(
+      options, is_weightless);
+}
+
+OrtStatus* GetWeightlessSupport(const OrtEp* ep, OrtWeightlessSupport* support) noexcept {
+  return guarded("GetWeightlessSupport", [&]() -> Status {
+    SDX_TRY(require(ep, "ep"));
+    SDX_TRY(require(support, "support"));
+    *support = OrtWeightlessSupport_NONE;
+    const auto get = plugin_host::callback(*ep, &OrtEp::GetWeightlessSupport, 29);
+    return get == nullptr ? Status() : take_status(get(ep, support));
+  });
+}
+
+}  // namespace sardonyx_api
+
 namespace {
-
-OrtStatus* experimental_config(const OrtSessionOptions* options,
-                               OrtEpContextConfig** config) noexcept {
-  return ep_api::SessionOptionsGetEpContextConfig(options, config);
-}
-
-void experimental_release(OrtEpContextConfig* config) noexcept {
-  ep_api::ReleaseEpContextConfig(config);
-}
-
-OrtStatus* experimental_read(const OrtEpContextConfig* config, OrtReadNamedBufferFunc* read,
-                             void** state) noexcept {
-  return ep_api::EpContextConfigGetEpContextDataReadFunc(config, read, state);
-}
-
-OrtStatus* experimental_write(const OrtEpContextConfig* config, OrtWriteNamedBufferFunc* write,
-                              void** state) noexcept {
-  return ep_api::EpContextConfigGetEpContextDataWriteFunc(config, write, state);
-}
 
 struct Experimental {
   const char* name;
   OrtExperimentalFnPtr function;
 };
 
+template <typename Function>
+Experimental named(const char* name, Function* function) {
+  return {name, reinterpret_cast<OrtExperimentalFnPtr>(function)};
+}
+
 }  // namespace
 
-// Plugins that were built before these functions had their place in the table ask for them by name.
+// Plugins that were built before these functions had their place in the table ask for them by name;
+// so do programs that were written for functions as they were proposed.
 OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   static const Experimental kFunctions[] = {
-      {"OrtEpApi_SessionOptions_GetEpContextConfig_SinceV28",
-       reinterpret_cast<OrtExperimentalFnPtr>(experimental_config)},
-      {"OrtEpApi_ReleaseEpContextConfig_SinceV28",
-       reinterpret_cast<OrtExperimentalFnPtr>(experimental_release)},
-      {"OrtEpApi_EpContextConfig_GetEpContextDataReadFunc_SinceV28",
-       reinterpret_cast<OrtExperimentalFnPtr>(experimental_read)},
-      {"OrtEpApi_EpContextConfig_GetEpContextDataWriteFunc_SinceV28",
-       reinterpret_cast<OrtExperimentalFnPtr>(experimental_write)}};
+      named("OrtEpApi_SessionOptions_GetEpContextConfig_SinceV28",
+            &ep_api::SessionOptionsGetEpContextConfig),
+      named("OrtEpApi_ReleaseEpContextConfig_SinceV28", &ep_api::ReleaseEpContextConfig),
+      named("OrtEpApi_EpContextConfig_GetEpContextDataReadFunc_SinceV28",
+            &ep_api::EpContextConfigGetEpContextDataReadFunc),
+      named("OrtEpApi_EpContextConfig_GetEpContextDataWriteFunc_SinceV28",
+            &ep_api::EpContextConfigGetEpContextDataWriteFunc),
+      named("SessionOptionsSetWeightlessSourceModelPath",
+            &sardonyx_api::SessionOptionsSetWeightlessSourceModelPath),
+      named("SessionOptionsSetWeightlessSourceModelFromBuffer",
+            &sardonyx_api::SessionOptionsSetWeightlessSourceModelFromBuffer),
+      named("ModelCompilationOptions_SetWeightlessCache",
+            &sardonyx_api::ModelCompilationOptions_SetWeightlessCache),
+      named("OrtEpApi_GetWeightlessSupport", &sardonyx_api::GetWeightlessSupport)};
   if (name == nullptr) return nullptr;
   for (const Experimental& known : kFunctions) {
     if (std::strcmp(known.name, name) == 0) return known.function;
@@ -111,6 +157,7 @@ OrtStatus* SessionOptionsGetEpContextConfig(const OrtSessionOptions* options,
     SDX_TRY(require(options, "options"));
     SDX_TRY(require(config, "config"));
     *config = new OrtEpContextConfig{options->ep_context_data};
+    if (options->asks_context_data != nullptr) options->asks_context_data->store(true);
     return {};
   });
 }

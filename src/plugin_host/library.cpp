@@ -131,6 +131,8 @@ Result<Tensor> Library::shared_constant(const void* place, const Hash128& conten
 }
 
 Library::~Library() {
+  // Whoever could end a group has gone by now; it is said what is lost.
+  promised_files_.finish();
   for (const auto& entry : transfers_) {
     OrtDataTransferImpl* transfer = entry.second;
     if (transfer->Release == nullptr) continue;

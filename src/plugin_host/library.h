@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "ir/tensor.h"
+#include "plugin_host/context_node.h"
 #include "sardonyx/c_api.h"
 
 namespace sardonyx::plugin_host {
@@ -45,6 +46,9 @@ class Library {
   Result<Tensor> shared_constant(const void* place, const Hash128& content, const Tensor& like,
                                  const std::function<Result<Tensor>()>& make) const;
 
+  /// Files that its providers owe to models that were compiled.
+  PromisedFiles& promised_files() const { return promised_files_; }
+
  private:
   Library(std::string name, std::string path) : name_(std::move(name)), path_(std::move(path)) {}
   Status open();
@@ -62,6 +66,7 @@ class Library {
   ReleaseEpApiFactoryFn release_ = nullptr;
   std::vector<OrtEpFactory*> factories_;
   std::map<const OrtEpFactory*, OrtDataTransferImpl*> transfers_;
+  mutable PromisedFiles promised_files_;
   mutable std::mutex constants_mutex_;
   mutable std::map<std::pair<const void*, Hash128>, SharedConstant> constants_;
 };

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "capi/graph_view.h"
 #include "capi/kernel_info.h"
 #include "capi/places.h"
+#include "capi/status.h"
 #include "plugin_host/callbacks.h"
 #include "plugin_host/compiled.h"
 #include "plugin_host/graph_support.h"
@@ -84,6 +86,25 @@ Result<std::unique_ptr<capi::GraphView>> view_for(const Model& model,
                                   capi::part_of(model.graph, nodes, false));
 }
 
+/// y = Relu(x): what a provider is given that has to end a group of models without a last one.
+Model smallest_model() {
+  Model model;
+  model.ir_version = 9;
+  model.opset_imports = {{"", 17}};
+  Graph& graph = model.graph;
+  graph.name = "end_of_group";
+  const Type type = Type::tensor(DType::Float32, Shape{1, 8});
+  Node node;
+  node.op_type = node.name = "Relu";
+  node.opset = 17;
+  node.inputs = {graph.add_value("x", type)};
+  node.outputs = {graph.add_value("y", type)};
+  graph.add_input(node.inputs[0]);
+  graph.add_node(std::move(node));
+  graph.add_output(1);
+  return model;
+}
+
 const std::string& first_output(const Graph& graph, const std::vector<NodeId>& nodes) {
   static const std::string none;
   for (const NodeId id : nodes) {
@@ -97,7 +118,8 @@ const std::string& first_output(const Graph& graph, const std::vector<NodeId>& n
 }  // namespace
 
 Result<std::shared_ptr<const Provider>> PluginProvider::create(
-    const std::vector<const OrtEpDevice*>& devices, const OrtSessionOptions& options) {
+    const std::vector<const OrtEpDevice*>& devices, const OrtSessionOptions& options,
+    const WeightlessRequest& request) {
   const OrtEpDevice& first = *devices.front();
   auto library = first.library.lock();
   if (library == nullptr || first.is_retired) {
@@ -106,25 +128,35 @@ Result<std::shared_ptr<const Provider>> PluginProvider::create(
                    "made",
                    first.ep_name);
   }
+  SDX_TRY(check_weightless_metadata(first.ep_name, devices, request));
   auto handle = std::make_shared<EpHandle>(std::move(library), *first.factory);
   std::shared_ptr<PluginProvider> provider(new PluginProvider(std::move(handle)));
   provider->options_ = std::make_unique<OrtSessionOptions>(options);
   provider->options_->at_creation.clear();
-  SDX_TRY(provider->start(devices));
+  provider->options_->asks_context_data = std::make_shared<std::atomic<bool>>(false);
+  provider->context_ = context_entries(options);
+  SDX_TRY(check_context_entries(provider->context_));
+  if (!request.entry.empty() && !request.is_optional) {
+    // The spelling that providers of all versions know.
+    provider->options_->options.entries["ep.enable_weightless"] =
+        request.mode == Weightless::None ? "0" : "1";
+  }
+  SDX_TRY(provider->start(devices, request));
   return std::shared_ptr<const Provider>(std::move(provider));
 }
 
-Status PluginProvider::start(const std::vector<const OrtEpDevice*>& devices) {
-  std::vector<const OrtHardwareDevice*> hardware;
+Status PluginProvider::start(const std::vector<const OrtEpDevice*>& devices,
+                             const WeightlessRequest& request) {
   std::vector<const OrtKeyValuePairs*> metadata;
   for (const OrtEpDevice* device : devices) {
-    hardware.push_back(device->plugin_device);
+    hardware_.push_back(device->plugin_device);
+    devices_.push_back(device);
     metadata.push_back(&device->metadata);
   }
   OrtEpFactory& factory = handle_->factory;
   OrtEp* made = nullptr;
   SDX_TRY(guarded_call(library(), "CreateEp", [&] {
-    return factory.CreateEp(&factory, hardware.data(), metadata.data(), hardware.size(),
+    return factory.CreateEp(&factory, hardware_.data(), metadata.data(), hardware_.size(),
                             options_.get(), &capi::default_logger(), &made);
   }));
   handle_->ep = made;
@@ -136,6 +168,7 @@ Status PluginProvider::start(const std::vector<const OrtEpDevice*>& devices) {
   SDX_ASSIGN(name_, read_text(library(), "GetName", [&] { return ep().GetName(&ep()); }));
   SDX_TRY(require_callback(library(), "OrtEp::GetCapability",
                            callback(ep(), &OrtEp::GetCapability, 23) != nullptr));
+  SDX_ASSIGN(grant_, ask_weightless(library(), ep(), name_, devices, request));
   if (const auto ask = callback(ep(), &OrtEp::IsConcurrentRunSupported, 24)) {
     SDX_TRY(guarded_call(library(), "IsConcurrentRunSupported",
                          [&] { return ask(&ep(), &is_concurrent_); }));
@@ -149,6 +182,31 @@ Status PluginProvider::start(const std::vector<const OrtEpDevice*>& devices) {
     wants_channels_last_ = layout == OrtEpDataLayout_NHWC;
   }
   return find_memories(devices);
+}
+
+Status PluginProvider::check_data_functions(bool loads) const {
+  constexpr std::uint32_t kRead = 1;
+  constexpr std::uint32_t kWrite = 2;
+  const bool writes = context_.makes_context && context_.writes_by_callback;
+  const bool reads = loads && context_.reads_by_callback;
+  if (!writes && !reads) return {};
+  // A provider of before the question asks for the functions when it is made, if it uses them.
+  std::uint32_t flags = *options_->asks_context_data ? kRead | kWrite : 0;
+  if (const auto get = callback(ep(), &OrtEp::GetEpContextDataSupport, 31)) {
+    flags = 0;
+    SDX_TRY(
+        guarded_call(library(), "GetEpContextDataSupport", [&] { return get(&ep(), &flags); }));
+  }
+  if (flags > (kRead | kWrite)) {
+    return failure(capi::kPlainFailure,
+                   "OrtEp for {} returned unknown EPContext data support flags: {}.", name_, flags);
+  }
+  const bool lacks_write = writes && (flags & kWrite) == 0;
+  const bool lacks_read = reads && (flags & kRead) == 0;
+  if (!lacks_write && !lacks_read) return {};
+  return failure(capi::kPlainFailure,
+                 "EP '{}' does not support the registered EPContext data {} callback.", name_,
+                 lacks_write ? "write" : "read");
 }
 
 Status PluginProvider::find_memories(const std::vector<const OrtEpDevice*>& devices) {
@@ -236,42 +294,137 @@ Result<std::vector<NodeGroup>> PluginProvider::offer(const Model& model,
   std::vector<NodeGroup> groups;
   SDX_ASSIGN(const std::vector<NodeId> nodes, wanted(model.graph, free));
   const std::uint64_t hash = name_hash(model.graph);
+  std::size_t kept_nodes = 0;
   SDX_TRY(ask(model, nodes, [&](const OrtEpGraphSupportInfo& info) {
     for (std::size_t i = 0; i < info.groups.size(); ++i) {
       const auto& group = info.groups[i];
       groups.push_back({group.nodes, group.is_fused});
-      groups_[first_output(model.graph, group.nodes)] = {fmt::format("{}_{}_{}_0", name_, hash, i),
-                                                         group.drops_constants, group.is_fused};
+      const std::string& first = first_output(model.graph, group.nodes);
+      groups_[first] = {fmt::format("{}_{}_{}_0", name_, hash, i),
+                                                         group.drops_constants &&
+                                                             !grant_.keeps_constants,
+                                                         group.is_fused};
+      if (group.is_fused && !groups_[first].drops_constants) kept_nodes += group.nodes.size();
     }
   }));
+  if (grant_.mode == Weightless::All && kept_nodes != 0) {
+    log(Severity::Info, "EP '{}' is weightless: constant initializers stay inputs of {} nodes",
+        name_, kept_nodes);
+  }
   return groups;
+}
+
+const PluginProvider::Group* PluginProvider::group_of(const Graph& part) const {
+  for (NodeId id = 0; id < part.node_count(); ++id) {
+    if (part.node(id).is_removed) continue;
+    const auto found = groups_.find(first_output(part, {id}));
+    if (found != groups_.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<Compiled>> PluginProvider::compile_kernels(
+    Graph graph, const CompileOptions& options) const {
+  if (kernels_ == nullptr) {
+    return failure(Code::InvalidArgument,
+                   "plugin library '{}': provider '{}' took single nodes, but has no kernels",
+                   library(), name_);
+  }
+  auto part = std::make_unique<KernelPart>(*this, std::move(graph), options);
+  SDX_TRY(part->prepare(options));
+  return std::unique_ptr<Compiled>(std::move(part));
 }
 
 Result<std::unique_ptr<Compiled>> PluginProvider::compile(Graph graph,
                                                           const CompileOptions& options) const {
-  SDX_ASSIGN(const auto order, graph.topological_order());
-  const Group* group = nullptr;
-  for (const NodeId id : order) {
-    const auto found = groups_.find(first_output(graph, {id}));
-    if (found != groups_.end()) group = &found->second;
-    if (group != nullptr) break;
-  }
-  if (group == nullptr || options.model == nullptr) {
-    return failure(Code::Internal, "provider '{}' was given nodes that it did not take", name_);
-  }
-  if (!group->is_fused) {
-    if (kernels_ == nullptr) {
-      return failure(Code::InvalidArgument,
-                     "plugin library '{}': provider '{}' took single nodes, but has no kernels",
-                     library(), name_);
+  std::vector<Graph> graphs;
+  graphs.push_back(std::move(graph));
+  SDX_ASSIGN(auto compiled, compile_all(std::move(graphs), options));
+  return std::move(compiled.front());
+}
+
+Result<std::vector<std::unique_ptr<Compiled>>> PluginProvider::compile_all(
+    std::vector<Graph> graphs, const CompileOptions& options) const {
+  std::vector<std::unique_ptr<Compiled>> all;
+  std::vector<CompiledPlugin*> fused;
+  bool loads = false;
+  for (Graph& graph : graphs) {
+    const Group* group = group_of(graph);
+    if (group == nullptr || options.model == nullptr) {
+      return failure(Code::Internal, "provider '{}' was given nodes that it did not take", name_);
     }
-    auto part = std::make_unique<KernelPart>(*this, std::move(graph), options);
-    SDX_TRY(part->prepare(options));
-    return std::unique_ptr<Compiled>(std::move(part));
+    if (!group->is_fused) {
+      SDX_ASSIGN(auto part, compile_kernels(std::move(graph), options));
+      all.push_back(std::move(part));
+      continue;
+    }
+    loads = loads || has_context_node(graph);
+    SDX_TRY(check_loadable(name_, graph, *options.model, context_));
+    const PartPlan plan{group->name, group->drops_constants};
+    auto part = std::make_unique<CompiledPlugin>(*this, std::move(graph), plan);
+    fused.push_back(part.get());
+    all.push_back(std::move(part));
   }
-  auto compiled = std::make_unique<CompiledPlugin>(*this, std::move(graph), group->drops_constants);
-  SDX_TRY(compiled->prepare(group->name, *options.model));
-  return std::unique_ptr<Compiled>(std::move(compiled));
+  SDX_TRY(check_data_functions(loads));
+  handle_->library->promised_files().begin(context_, options.model->path);
+  if (!fused.empty()) SDX_TRY(CompiledPlugin::prepare_all(*this, fused, *options.model));
+  return all;
+}
+
+Status PluginProvider::check_written(const ContextNode& node, const Model& model) const {
+  // Holds nothing that keeps the library open: it is kept by the library itself.
+  auto options = std::make_shared<OrtSessionOptions>(*options_);
+  const auto end = [devices = devices_, options = std::move(options)] {
+    return end_group(devices, *options);
+  };
+  return handle_->library->promised_files().check(name_, node, context_, model.path, made_at_,
+                                                  end);
+}
+
+Status PluginProvider::end_group(const std::vector<const OrtEpDevice*>& devices,
+                                 OrtSessionOptions& options) {
+  options.options.entries["ep.stop_share_ep_contexts"] = "1";
+  SDX_ASSIGN(const auto provider, create(devices, options, {}));
+  const Model model = smallest_model();
+  const NodeId nodes[] = {0};
+  SDX_ASSIGN(const auto groups, provider->offer(model, nodes));
+  if (groups.empty()) return {};
+  CompileOptions compile_options;
+  compile_options.model = &model;
+  auto compiled = provider->compile(model.graph, compile_options);
+  return std::move(compiled).take_status();
+}
+
+Result<std::string> PluginProvider::compatibility_info(const Model& model) const {
+  const auto get = callback(ep(), &OrtEp::GetCompiledModelCompatibilityInfo, 23);
+  if (get == nullptr) return std::string();
+  SDX_ASSIGN(const auto view, capi::GraphView::whole(model.graph, capi::model_facts(model)));
+  std::string info;
+  SDX_TRY(guarded_call(library(), "GetCompiledModelCompatibilityInfo", [&]() -> OrtStatus* {
+    if (const char* text = get(&ep(), view.get())) info = text;
+    return nullptr;
+  }));
+  return info;
+}
+
+Result<Compatibility> PluginProvider::check_compatibility(const std::string& info) const {
+  OrtEpFactory& factory = handle_->factory;
+  const auto validate =
+      callback(factory, &OrtEpFactory::ValidateCompiledModelCompatibilityInfo, 23);
+  if (validate == nullptr) return Compatibility::NotApplicable;
+  OrtCompiledModelCompatibility verdict = OrtCompiledModelCompatibility_EP_NOT_APPLICABLE;
+  SDX_TRY(guarded_call(library(), "ValidateCompiledModelCompatibilityInfo", [&] {
+    return validate(&factory, hardware_.data(), hardware_.size(), info.c_str(), &verdict);
+  }));
+  switch (verdict) {
+    case OrtCompiledModelCompatibility_EP_NOT_APPLICABLE: return Compatibility::NotApplicable;
+    case OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL: return Compatibility::Optimal;
+    case OrtCompiledModelCompatibility_EP_SUPPORTED_PREFER_RECOMPILATION:
+      return Compatibility::PreferRecompilation;
+    case OrtCompiledModelCompatibility_EP_UNSUPPORTED: return Compatibility::Unsupported;
+  }
+  return failure(capi::kProviderFailed, "EP '{}' returned unknown compatibility status: {}", name_,
+                 static_cast<int>(verdict));
 }
 
 bool PluginProvider::can_copy(const Place* from, const Place* to) const {

@@ -11,10 +11,12 @@
 
 #include "capi/devices.h"
 #include "ep/device.h"
+#include "plugin_host/context_node.h"
 #include "plugin_host/device_memory.h"
 #include "plugin_host/ep_handle.h"
 #include "plugin_host/library.h"
 #include "plugin_host/streams.h"
+#include "plugin_host/weightless.h"
 
 struct OrtEpGraphSupportInfo;
 
@@ -25,9 +27,11 @@ class PluginProvider final : public DeviceProvider {
  public:
   /// Creates the plugin's provider for a session on the devices, which are of one factory. It sees
   /// a copy of the session's options.
-  /// Errors   InvalidArgument for devices whose library was unregistered; those of CreateEp.
+  /// Errors   InvalidArgument for devices whose library was unregistered; those of CreateEp; those
+  ///          of weightless.h when `request` asks for more than the provider can do.
   static Result<std::shared_ptr<const Provider>> create(
-      const std::vector<const OrtEpDevice*>& devices, const OrtSessionOptions& options);
+      const std::vector<const OrtEpDevice*>& devices, const OrtSessionOptions& options,
+      const WeightlessRequest& request);
 
   std::string_view name() const override { return name_; }
   bool can_run(const Graph& graph, NodeId node, std::string* why_not) const override;
@@ -35,6 +39,10 @@ class PluginProvider final : public DeviceProvider {
                                        std::span<const NodeId> free) const override;
   Result<std::unique_ptr<Compiled>> compile(Graph graph,
                                             const CompileOptions& options) const override;
+  Result<std::vector<std::unique_ptr<Compiled>>> compile_all(
+      std::vector<Graph> graphs, const CompileOptions& options) const override;
+  Result<std::string> compatibility_info(const Model& model) const override;
+  Result<Compatibility> check_compatibility(const std::string& info) const override;
   Status begin_run(const void* caller_options) const override;
   Status end_run(const void* caller_options) const override;
   Status change_options(
@@ -52,6 +60,11 @@ class PluginProvider final : public DeviceProvider {
 
   OrtEp& ep() const { return *handle_->ep; }
   const std::string& library() const { return handle_->library->name(); }
+  /// What the session wants of compiled models, and what the provider was granted.
+  const ContextEntries& context() const { return context_; }
+  const WeightlessGrant& grant() const { return grant_; }
+  /// Checks that the data which a node names are written, or will be.
+  Status check_written(const ContextNode& node, const Model& model) const;
   /// Its kernels; null for a provider that compiles.
   const OrtKernelRegistry* kernels() const { return kernels_; }
   /// Where its parts have their tensors unless a kernel says otherwise.
@@ -96,7 +109,16 @@ class PluginProvider final : public DeviceProvider {
   Status give_stream() const;
 
   explicit PluginProvider(std::shared_ptr<EpHandle> handle) : handle_(std::move(handle)) {}
-  Status start(const std::vector<const OrtEpDevice*>& devices);
+  Status start(const std::vector<const OrtEpDevice*>& devices, const WeightlessRequest& request);
+  /// Refuses functions of the program for data of compiled models that the provider would not call
+  /// when it compiles, or loads what is compiled.
+  Status check_data_functions(bool loads) const;
+  /// Compiles a model of one node as the last of a group whose program named no last one.
+  static Status end_group(const std::vector<const OrtEpDevice*>& devices,
+                          OrtSessionOptions& options);
+  const Group* group_of(const Graph& part) const;
+  Result<std::unique_ptr<Compiled>> compile_kernels(Graph graph,
+                                                    const CompileOptions& options) const;
   Status find_memories(const std::vector<const OrtEpDevice*>& devices);
   /// The nodes that may be offered to the plugin: not those that it wants in another layout.
   Result<std::vector<NodeId>> wanted(const Graph& graph, std::span<const NodeId> free) const;
@@ -108,6 +130,12 @@ class PluginProvider final : public DeviceProvider {
   std::shared_ptr<EpHandle> handle_;
   std::unique_ptr<OrtSessionOptions> options_;
   std::string name_;
+  ContextEntries context_;
+  PromisedFiles::Time made_at_ = PromisedFiles::Time::clock::now();
+  WeightlessGrant grant_;
+  /// As the plugin knows them.
+  std::vector<const OrtHardwareDevice*> hardware_;
+  std::vector<const OrtEpDevice*> devices_;
   const OrtKernelRegistry* kernels_ = nullptr;
   const Place* place_ = nullptr;
   /// What the memories of its devices are.

@@ -29,14 +29,15 @@ Current& current_state() {
 }  // namespace
 
 Result<std::shared_ptr<Registry>> Registry::in(std::shared_ptr<void>& slot,
-                                               const std::map<std::string, std::string>& entries) {
+                                               const std::map<std::string, std::string>& entries,
+                                               const Environment& environment) {
   Current& state = current_state();
   const std::lock_guard lock(state.mutex);
   if (slot == nullptr) {
     auto registry = state.registry.lock();
     if (registry == nullptr) {
       registry.reset(new Registry);
-      SDX_TRY(registry->start(entries));
+      SDX_TRY(registry->start(entries, environment));
       state.registry = registry;
     }
     slot = registry;
@@ -45,11 +46,11 @@ Result<std::shared_ptr<Registry>> Registry::in(std::shared_ptr<void>& slot,
 }
 
 Result<std::shared_ptr<Registry>> Registry::of(const OrtEnv& env) {
-  return in(env.process->plugins, env.entries);
+  return in(env.process->plugins, env.entries, *env.environment);
 }
 
 Result<std::shared_ptr<Registry>> Registry::of(const OrtSession& session) {
-  return in(session.process->plugins, {});
+  return in(session.process->plugins, {}, *session.environment);
 }
 
 std::shared_ptr<Registry> Registry::current() {
@@ -58,7 +59,8 @@ std::shared_ptr<Registry> Registry::current() {
   return state.registry.lock();
 }
 
-Status Registry::start(const std::map<std::string, std::string>& entries) {
+Status Registry::start(const std::map<std::string, std::string>& entries,
+                       const Environment& environment) {
   entries_ = entries;
   hardware_ = detect_hardware();
   if (const char* text = std::getenv(kDevicesVariable)) {
@@ -71,6 +73,9 @@ Status Registry::start(const std::map<std::string, std::string>& entries) {
   auto built_in = std::make_unique<OrtEpDevice>();
   built_in->ep_name = "CPUExecutionProvider";
   built_in->ep_vendor = "Sardonyx";
+  for (const auto& provider : environment.providers()) {
+    if (provider->name() == built_in->ep_name) built_in->provider = provider;
+  }
   built_in->device = hardware_.front().get();
   built_in->memory = capi::cpu_memory_info();
   devices_.push_back(std::move(built_in));
@@ -179,6 +184,12 @@ Status Registry::remove_library(const std::string& name) {
   const std::lock_guard registering(registering_);
   std::shared_ptr<Library> closed;
   std::vector<std::unique_ptr<SharedAllocator>> released;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = libraries_.find(name); found != libraries_.end()) closed = found->second;
+  }
+  // Needs the library's devices as they are.
+  if (closed != nullptr) closed->promised_files().finish();
   {
     const std::lock_guard lock(mutex_);
     const auto found = libraries_.find(name);

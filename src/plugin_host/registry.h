@@ -69,8 +69,9 @@ class Registry {
 
   Registry() = default;
   static Result<std::shared_ptr<Registry>> in(std::shared_ptr<void>& slot,
-                                              const std::map<std::string, std::string>& entries);
-  Status start(const std::map<std::string, std::string>& entries);
+                                              const std::map<std::string, std::string>& entries,
+                                              const Environment& environment);
+  Status start(const std::map<std::string, std::string>& entries, const Environment& environment);
   Status add_devices(const std::shared_ptr<Library>& library, OrtEpFactory& factory,
                      std::vector<std::unique_ptr<OrtEpDevice>>& devices);
   /// Makes the current list anew; under the lock.

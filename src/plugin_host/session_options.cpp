@@ -114,8 +114,9 @@ Status add_custom_domains(const Library& library, OrtEpFactory& factory,
 /// The maker of the provider, which sees all options of the session.
 ProviderMaker maker_of(Chosen chosen, std::shared_ptr<const OrtSessionOptions> options) {
   return [chosen = std::move(chosen),
-          options = std::move(options)](const CompileOptions&) -> Result<Providers> {
-    SDX_ASSIGN(auto provider, PluginProvider::create(chosen.devices, *options));
+          options = std::move(options)](const CompileOptions& compiling) -> Result<Providers> {
+    SDX_ASSIGN(auto provider, PluginProvider::create(chosen.devices, *options,
+                                                     compiling.weightless_request));
     return Providers{std::move(provider)};
   };
 }
@@ -169,7 +170,7 @@ namespace {
 
 /// Devices that a policy or a delegate chose, by provider in the order of the choice.
 Result<Providers> make_selected(const std::vector<const OrtEpDevice*>& selected,
-                                OrtSessionOptions options) {
+                                OrtSessionOptions options, const WeightlessRequest& request) {
   std::vector<std::vector<const OrtEpDevice*>> by_provider;
   for (const OrtEpDevice* device : selected) {
     if (device->factory == nullptr) continue;
@@ -185,7 +186,7 @@ Result<Providers> make_selected(const std::vector<const OrtEpDevice*>& selected,
   }
   Providers providers;
   for (const auto& devices : by_provider) {
-    SDX_ASSIGN(auto provider, PluginProvider::create(devices, options));
+    SDX_ASSIGN(auto provider, PluginProvider::create(devices, options, request));
     providers.push_back(std::move(provider));
   }
   return providers;
@@ -207,7 +208,7 @@ Status set_selection(OrtSessionOptions& options, Select select) {
         made.own_providers.push_back(
             [=, options = snapshot(given)](const CompileOptions& compiling) -> Result<Providers> {
               SDX_ASSIGN(const auto selected, select(registry->ep_devices(), compiling.model));
-              return make_selected(selected, *options);
+              return make_selected(selected, *options, compiling.weightless_request);
             });
         return {};
       });

@@ -122,11 +122,16 @@ Result<Assignment> assign(Model& model, const Providers& providers) {
   return Status(Code::Unsupported, reason);
 }
 
-Result<std::unique_ptr<Compiled>> compile_with(const Provider& provider, Graph graph,
-                                               const CompileOptions& options) {
-  auto compiled = provider.compile(std::move(graph), options);
-  if (compiled.ok()) return compiled;
-  return std::move(compiled).take_status().with("compiling for " + std::string(provider.name()));
+/// The parts of one provider, compiled together.
+Status compile_with(const Provider& provider, const std::vector<CompiledPart*>& parts,
+                    std::vector<Graph> graphs, const CompileOptions& options) {
+  auto compiled = provider.compile_all(std::move(graphs), options);
+  if (!compiled.ok()) {
+    const std::string name(provider.name());
+    return std::move(compiled).take_status().with("compiling for " + name);
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i]->compiled = std::move((*compiled)[i]);
+  return {};
 }
 
 Result<std::unique_ptr<Compiled>> load_into(CompiledModel& made, const Graph& graph,
@@ -143,19 +148,25 @@ Result<std::unique_ptr<Compiled>> compile_parts(const Model& model, const Provid
                                                 const CompileOptions& options,
                                                 const SessionOptions& session_options,
                                                 CompiledModel& made) {
-  std::vector<CompiledPart> parts;
-  for (const PlannedPart& plan : planned) {
-    Part part = extract_part(model.graph, plan.nodes);
-    const auto& provider = providers[plan.provider];
-    const ArtifactProvider* keeper =
-        keeper_of(model.graph.node(plan.nodes.front()), providers);
-    std::unique_ptr<Compiled> compiled;
-    if (keeper != nullptr) {
-      SDX_ASSIGN(compiled, load_into(made, part.graph, *keeper, options, session_options));
-    } else {
-      SDX_ASSIGN(compiled, compile_with(*provider, std::move(part.graph), options));
+  std::vector<CompiledPart> parts(planned.size());
+  for (std::uint32_t i = 0; i < providers.size(); ++i) {
+    std::vector<CompiledPart*> compiled;
+    std::vector<Graph> graphs;
+    for (std::size_t p = 0; p < planned.size(); ++p) {
+      if (planned[p].provider != i) continue;
+      Part part = extract_part(model.graph, planned[p].nodes);
+      parts[p] = {providers[i], nullptr, std::move(part.inputs), std::move(part.outputs)};
+      const NodeId first = planned[p].nodes.front();
+      if (const ArtifactProvider* keeper = keeper_of(model.graph.node(first), providers)) {
+        SDX_ASSIGN(parts[p].compiled,
+                   load_into(made, part.graph, *keeper, options, session_options));
+      } else {
+        graphs.push_back(std::move(part.graph));
+        compiled.push_back(&parts[p]);
+      }
     }
-    parts.push_back({provider, std::move(compiled), part.inputs, part.outputs});
+    if (!compiled.empty())
+      SDX_TRY(compile_with(*providers[i], compiled, std::move(graphs), options));
   }
   return join_parts(model.graph, std::move(parts), providers);
 }
@@ -259,7 +270,8 @@ Result<CompiledModel> compile_model(const Model& given, const Environment& envir
   compile_options.entries = {options.entries.begin(), options.entries.end()};
   compile_options.cancel = options.cancel.get();
   compile_options.model = &given;
-  SDX_ASSIGN(compile_options.weightless, requested_weightless(options));
+  SDX_ASSIGN(compile_options.weightless_request, weightless_request(options));
+  compile_options.weightless = compile_options.weightless_request.mode;
   compile_options.weightless_source = options.weightless_source;
   warn_of_old_weightless_entries(options);
   CompiledModel made;

@@ -1,9 +1,11 @@
 #include "session/compiled_model.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "session/weightless.h"
 
 namespace sardonyx {
 
@@ -18,20 +20,23 @@ const std::string* find_metadata(const Model& model, const std::string& key) {
   return found == model.metadata.end() ? nullptr : &found->second;
 }
 
+/// ONNX Runtime answers ORT_FAIL.
+constexpr Code kRefused = Code::Internal;
+
 Status judge(const Provider& provider, const std::string& info, bool is_strict) {
   SDX_ASSIGN(const Compatibility verdict, provider.check_compatibility(info));
   switch (verdict) {
     case Compatibility::NotApplicable:
     case Compatibility::Optimal: return {};
     case Compatibility::Unsupported:
-      return failure(Code::NeedsCompiling,
+      return failure(kRefused,
                      "Compiled model is not supported by execution provider: {}. It says '{}' "
                      "(metadata {}{}): compile its source model again",
                      provider.name(), info, kCompatibilityKey, provider.name());
     case Compatibility::PreferRecompilation: break;
   }
   if (is_strict) {
-    return failure(Code::NeedsCompiling,
+    return failure(kRefused,
                    "Compiled model is suboptimal for execution provider: {}. Recompilation "
                    "recommended for better performance.",
                    provider.name());
@@ -43,6 +48,32 @@ Status judge(const Provider& provider, const std::string& info, bool is_strict) 
   return {};
 }
 
+/// Whether the source of the node's part lies where the node says: beside the compiled model.
+bool has_named_source(const Node& node, const std::filesystem::path& folder) {
+  const std::string name = node.attributes.get_string("onnx_model_filename", "");
+  std::error_code error;
+  return !name.empty() && std::filesystem::exists(folder / name, error);
+}
+
+/// A model without weights of its own needs its source, if its provider does.
+void warn_of_missing_source(const Model& model, const SessionOptions& options) {
+  const std::string* mode = find_metadata(model, "weightless_mode");
+  if (mode == nullptr || *mode != "2") return;
+  const WeightlessSource source = weightless_source(options);
+  if (!source.bytes.empty() || !source.path.empty()) return;
+  const auto folder = std::filesystem::path(model.path).parent_path();
+  for (NodeId id = 0; id < model.graph.node_count(); ++id) {
+    const Node& node = model.graph.node(id);
+    if (node.is_removed || !is_context_node(node) || has_named_source(node, folder)) continue;
+    log(Severity::Warning,
+        "node '{}' was compiled with all weights left in the source model, but neither the session "
+        "entry 'ep.context_source_model_path' nor a source model buffer is set, and what its "
+        "attribute 'onnx_model_filename' names is not beside the model",
+        node.name);
+    return;
+  }
+}
+
 }  // namespace
 
 bool is_context_node(const Node& node) {
@@ -52,6 +83,7 @@ bool is_context_node(const Node& node) {
 Status check_compiled_model(const Model& model, const Providers& providers,
                             const SessionOptions& options) {
   const auto entry = options.entries.find(kStrictEntry);
+  warn_of_missing_source(model, options);
   const bool is_strict = entry != options.entries.end() && entry->second == "1";
   for (const auto& provider : providers) {
     const std::string key = fmt::format("{}{}", kCompatibilityKey, provider->name());

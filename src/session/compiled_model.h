@@ -13,8 +13,9 @@ namespace sardonyx {
 bool is_context_node(const Node& node);
 
 /// Lets providers judge what a compiled model says about them, before anything of it is loaded.
-/// Warns of a model that would run better when it is compiled again.
-/// Errors   NeedsCompiling, naming the provider, for a model that it cannot run, or, with
+/// Warns of a model that would run better when it is compiled again, and of one that may not find
+/// the source that has its weights.
+/// Errors   Internal (ORT_FAIL), naming the provider, for a model that it cannot run, or, with
 ///          session.fail_on_suboptimal_compiled_model = 1, not at its best.
 Status check_compiled_model(const Model& model, const Providers& providers,
                             const SessionOptions& options);

@@ -10,17 +10,6 @@
 
 namespace sardonyx {
 
-/// What the entries of a session ask for.
-struct WeightlessRequest {
-  Weightless mode = Weightless::None;
-  /// The entry that decided, for messages; "" when none asks.
-  std::string_view key;
-  /// A boolean asks for as much as a provider can do: less than `mode` will do, but not nothing.
-  bool takes_less = false;
-  /// An entry of old, which providers that cannot do it may pass over.
-  bool is_optional = false;
-};
-
 /// Which weights a session is to leave where its source has them, by the first of these entries
 /// that is set:
 ///   ep.enable_weightless_mode                  0 none, 1 external data only, 2 all

