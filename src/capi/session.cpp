@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/log_scope.h"
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/custom_operator.h"
@@ -14,19 +13,6 @@
 namespace sardonyx::capi {
 
 namespace {
-
-/// Whom a session tells what, while its work is done.
-class SessionLog {
- public:
-  SessionLog(const std::shared_ptr<const LogSink>& sink, const std::optional<Severity>& level)
-      : sink_(sink.get()) {
-    if (level) level_.emplace(*level);
-  }
-
- private:
-  ScopedLogSink sink_;
-  std::optional<ScopedLogLevel> level_;
-};
 
 Status value_at(const std::vector<SessionValue>& values, size_t index, const SessionValue** out) {
   if (index >= values.size()) {
@@ -52,7 +38,8 @@ Status type_at(const std::vector<SessionValue>& values, size_t index, OrtTypeInf
   return {};
 }
 
-/// The status of a load, with a code of its own when the program cancelled it.
+}  // namespace
+
 OrtStatus* of_cancelled_load(const OrtSessionOptions* options, OrtStatus* status) {
   const bool is_cancelled = status != nullptr && options != nullptr &&
                             options->load_cancelled->load() && GetErrorCode(status) == ORT_FAIL;
@@ -61,8 +48,6 @@ OrtStatus* of_cancelled_load(const OrtSessionOptions* options, OrtStatus* status
   ReleaseStatus(status);
   return named;
 }
-
-}  // namespace
 
 SessionOptions session_options(const OrtSessionOptions* options) {
   if (options == nullptr) return {};
@@ -81,9 +66,6 @@ SessionOptions for_model_bytes(SessionOptions options) {
   return options;
 }
 
-namespace {
-
-/// Errors   for a level that there is not.
 Result<std::optional<Severity>> severity_of(const OrtSessionOptions& options) {
   if (options.log_level == -1) return std::optional<Severity>();
   if (options.log_level < -1 || options.log_level > 4) {
@@ -93,7 +75,16 @@ Result<std::optional<Severity>> severity_of(const OrtSessionOptions& options) {
   return std::optional<Severity>(static_cast<Severity>(options.log_level));
 }
 
-}  // namespace
+Result<SessionOptions> complete_options(const OrtEnv& env, const OrtSessionOptions& options) {
+  SessionOptions chosen = session_options(&options);
+  SDX_ASSIGN(chosen.thread_functions, options.threads.functions());
+  auto session = std::make_shared<KernelSession>();
+  *session = {env.environment, chosen.entries};
+  SDX_ASSIGN(chosen.custom_operators,
+             make_custom_operators(options.custom_domains, std::move(session)));
+  for (const auto& add : options.at_creation) SDX_TRY(add(options, chosen));
+  return chosen;
+}
 
 Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSession** out,
                       SessionMaker make) {
@@ -107,14 +98,9 @@ Status create_session(const OrtEnv* env, const OrtSessionOptions* options, OrtSe
     made->log_sink = options->log_sink;
   }
   const SessionLog scope(made->log_sink, made->log_level);
-  SessionOptions chosen = session_options(options);
+  SessionOptions chosen;
   if (options != nullptr) {
-    SDX_ASSIGN(chosen.thread_functions, options->threads.functions());
-    auto session = std::make_shared<KernelSession>();
-    *session = {env->environment, chosen.entries};
-    SDX_ASSIGN(chosen.custom_operators,
-               make_custom_operators(options->custom_domains, std::move(session)));
-    for (const auto& add : options->at_creation) SDX_TRY(add(*options, chosen));
+    SDX_ASSIGN(chosen, complete_options(*env, *options));
   }
   SDX_ASSIGN(made->session, make(std::move(chosen)));
   log(Severity::Info, "a session with {} inputs and {} outputs is ready",

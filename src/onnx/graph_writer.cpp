@@ -228,15 +228,17 @@ Status GraphWriter::write_initializer(const Value& value, std::string_view name,
     return Status();
   };
   if (options_.locate) {
-    if (const auto location = options_.locate(value)) {
-      return add_whole(encode_external(name, tensor, *location));
-    }
+    SDX_ASSIGN(const auto location, options_.locate(value));
+    if (location) return add_whole(encode_external(name, tensor, *location));
   }
   const std::size_t bytes = tensor.dtype() == DType::String ? 0 : tensor.byte_size();
   const std::string_view data(reinterpret_cast<const char*>(tensor.data()), bytes);
   if (external_ != nullptr && is_written_as_it_is(tensor) &&
       bytes >= std::max<std::size_t>(1, options_.external_threshold_bytes)) {
-    SDX_TRY(external_->pad_to(std::max<std::size_t>(1, options_.alignment_bytes)));
+    const std::size_t alignment = bytes >= options_.alignment_minimum_bytes
+                                      ? options_.alignment_bytes
+                                      : options_.small_alignment_bytes;
+    SDX_TRY(external_->pad_to(std::max<std::size_t>(1, alignment)));
     const ExternalLocation location{options_.external_data_file, external_->size(), bytes};
     SDX_TRY(external_->append(std::as_bytes(std::span(data))));
     return add_whole(encode_external(name, tensor, location));
@@ -296,7 +298,7 @@ Result<std::string> GraphWriter::write_subgraph(const Graph& graph, const Names&
   std::string message;
   SDX_TRY(write_nodes(graph, names, graph_field::kNode, message));
   message += write_head(graph);
-  AtomicFile* const external = std::exchange(external_, nullptr);
+  ExternalSink* const external = std::exchange(external_, nullptr);
   PartedMessage initializers;
   Status status = write_initializers(graph, names, initializers);
   external_ = external;

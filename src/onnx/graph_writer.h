@@ -6,7 +6,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/atomic_file.h"
 #include "ir/graph.h"
 #include "onnx/writer.h"
 
@@ -44,7 +43,7 @@ using Names = std::vector<std::string>;
 class GraphWriter {
  public:
   /// `external` takes large initializers of the main graph; null = they stay inside.
-  GraphWriter(const Model& model, const WriteOptions& options, AtomicFile* external)
+  GraphWriter(const Model& model, const WriteOptions& options, ExternalSink* external)
       : model_(model), options_(options), external_(external) {}
 
   /// The main graph.
@@ -70,7 +69,7 @@ class GraphWriter {
 
   const Model& model_;
   const WriteOptions& options_;
-  AtomicFile* external_;
+  ExternalSink* external_;
   /// Names in the graphs around and in the current one.
   std::unordered_set<std::string> taken_;
   std::uint64_t next_name_ = 0;

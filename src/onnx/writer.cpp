@@ -76,39 +76,92 @@ Result<std::optional<AtomicFile>> create_external(const WriteOptions& options,
   return file;
 }
 
-/// Encodes the model and hands its parts to emit(std::string_view) -> Status, then commits the
-/// external file.
-template <typename Emit>
-Status write_parts(const Model& model, const WriteOptions& options, const fs::path& folder,
-                   Emit&& emit) {
-  SDX_ASSIGN(auto external, create_external(options, folder));
-  GraphWriter writer(model, options, external ? &*external : nullptr);
-  SDX_ASSIGN(const PartedMessage graph, writer.write_main());
-  SDX_ASSIGN(const std::string front, write_front(model, writer, graph.size_bytes()));
-  SDX_TRY(emit(front));
-  SDX_TRY(graph.for_each(emit));
-  return external ? external->commit() : Status();
-}
+/// The external file as a sink.
+class FileSink final : public ExternalSink {
+ public:
+  explicit FileSink(AtomicFile& file) : file_(file) {}
+  Status append(std::span<const std::byte> bytes) override { return file_.append(bytes); }
+  Status pad_to(std::size_t alignment_bytes) override { return file_.pad_to(alignment_bytes); }
+  std::uint64_t size() const override { return file_.size(); }
+
+ private:
+  AtomicFile& file_;
+};
 
 }  // namespace
 
-Status write_model(const Model& model, const std::string& path, const WriteOptions& options) {
-  const auto write = [&]() -> Status {
-    SDX_ASSIGN(AtomicFile file, AtomicFile::create(path));
-    SDX_TRY(write_parts(model, options, fs::path(path).parent_path(), [&](std::string_view part) {
-      return file.append(std::as_bytes(std::span(part)));
-    }));
-    return file.commit();
+struct StagedModel::Impl {
+  std::string front;
+  PartedMessage graph;
+  std::optional<AtomicFile> external;
+  std::optional<AtomicFile> file;
+};
+
+StagedModel::StagedModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+StagedModel::StagedModel(StagedModel&&) noexcept = default;
+StagedModel::~StagedModel() = default;
+
+std::uint64_t StagedModel::size_bytes() const {
+  return impl_->front.size() + impl_->graph.size_bytes();
+}
+
+Status StagedModel::for_each(FunctionRef<Status(std::string_view)> take) const {
+  SDX_TRY(take(impl_->front));
+  return impl_->graph.for_each(take);
+}
+
+Status StagedModel::commit() {
+  if (impl_->external) SDX_TRY(impl_->external->commit());
+  return impl_->file ? impl_->file->commit() : Status();
+}
+
+Result<StagedModel> stage_model(const Model& model, const std::string& path,
+                                const WriteOptions& options) {
+  auto staged = std::make_unique<StagedModel::Impl>();
+  const auto stage = [&]() -> Status {
+    fs::path folder = options.external_data_folder;
+    if (!path.empty()) {
+      folder = fs::path(path).parent_path();
+      SDX_ASSIGN(staged->file, AtomicFile::create(path));
+    }
+    std::optional<FileSink> file_sink;
+    ExternalSink* sink = options.external_sink;
+    if (sink == nullptr) {
+      SDX_ASSIGN(staged->external, create_external(options, folder));
+      if (staged->external) sink = &file_sink.emplace(*staged->external);
+    }
+    GraphWriter writer(model, options, sink);
+    SDX_ASSIGN(staged->graph, writer.write_main());
+    SDX_ASSIGN(staged->front, write_front(model, writer, staged->graph.size_bytes()));
+    if (staged->external) SDX_TRY(staged->external->sync());
+    if (!staged->file) return {};
+    const auto append = [&](std::string_view part) {
+      return staged->file->append(std::as_bytes(std::span(part)));
+    };
+    SDX_TRY(append(staged->front));
+    SDX_TRY(staged->graph.for_each(append));
+    return staged->file->sync();
   };
-  return write().with(fmt::format("writing '{}'", path));
+  Status status = stage();
+  if (status.ok()) return StagedModel(std::move(staged));
+  return path.empty() ? std::move(status)
+                      : std::move(status).with(fmt::format("writing '{}'", path));
+}
+
+Status write_model(const Model& model, const std::string& path, const WriteOptions& options) {
+  SDX_ASSIGN(StagedModel staged, stage_model(model, path, options));
+  return staged.commit().with(fmt::format("writing '{}'", path));
 }
 
 Result<std::string> write_model_to_bytes(const Model& model, const WriteOptions& options) {
+  SDX_ASSIGN(StagedModel staged, stage_model(model, "", options));
   std::string bytes;
-  SDX_TRY(write_parts(model, options, options.external_data_folder, [&](std::string_view part) {
+  bytes.reserve(staged.size_bytes());
+  SDX_TRY(staged.for_each([&](std::string_view part) {
     bytes += part;
     return Status();
   }));
+  SDX_TRY(staged.commit());
   return bytes;
 }
 

@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "ir/graph.h"
 
@@ -17,6 +20,17 @@ struct ExternalLocation {
   std::uint64_t length_bytes = 0;
 };
 
+/// Takes the large initializers of a model, in place of a file.
+class ExternalSink {
+ public:
+  virtual ~ExternalSink() = default;
+  /// The bytes stay where they are as long as the model.
+  virtual Status append(std::span<const std::byte> bytes) = 0;
+  /// Appends zeros until the size is a multiple of `alignment_bytes` (at least 1).
+  virtual Status pad_to(std::size_t alignment_bytes) = 0;
+  virtual std::uint64_t size() const = 0;
+};
+
 /// How a model is written.
 struct WriteOptions {
   /// Name of a file beside the model that takes the large initializers; "" = they stay inside.
@@ -25,11 +39,40 @@ struct WriteOptions {
   std::size_t external_threshold_bytes = 1024;
   /// Initializers in the external file start at multiples of this, so that they can be mapped.
   std::size_t alignment_bytes = 4096;
-  /// For write_model_to_bytes: the folder of the external file; "" = the current one.
+  /// That holds for those of at least so many bytes; smaller ones start at multiples of the other.
+  std::size_t alignment_minimum_bytes = 0;
+  std::size_t small_alignment_bytes = 1;
+  /// For a model that goes to no file: the folder of the external file; "" = the current one.
   std::string external_data_folder;
+  /// Takes what would go to the external file, whose name the model then only mentions.
+  ExternalSink* external_sink = nullptr;
   /// Asked first for each dense initializer: a location is written as it is and the bytes are not.
-  std::function<std::optional<ExternalLocation>(const Value&)> locate;
+  std::function<Result<std::optional<ExternalLocation>>(const Value&)> locate;
 };
+
+/// A model that is written beside the place where it will stand, or held ready in memory.
+class StagedModel {
+ public:
+  StagedModel(StagedModel&&) noexcept;
+  ~StagedModel();
+
+  std::uint64_t size_bytes() const;
+  /// Hands on the bytes of a model that goes to no file, part by part.
+  Status for_each(FunctionRef<Status(std::string_view)> take) const;
+  /// Makes the external data appear, then the model. Without it nothing is left of either.
+  Status commit();
+
+ private:
+  struct Impl;
+  friend Result<StagedModel> stage_model(const Model&, const std::string&, const WriteOptions&);
+  explicit StagedModel(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Writes a model all but the last step. With the path "" it goes to no file: its weights are then
+/// borrowed from `model`. Numbers and errors as write_model().
+Result<StagedModel> stage_model(const Model& model, const std::string& path,
+                                const WriteOptions& options = {});
 
 /// Writes the model to a file, which appears whole or not at all; the weights are not gathered in
 /// memory before. Overwriting the file that the model was read from is safe.

@@ -5,11 +5,9 @@
 
 #include "base/text.h"
 #include "passes/move_channels_last.h"
-#include "placement/parts.h"
 #include "session/compiled_model.h"
 #include "session/context_parts.h"
 #include "session/load.h"
-#include "session/parts.h"
 #include "session/weightless.h"
 
 namespace sardonyx {
@@ -122,55 +120,6 @@ Result<Assignment> assign(Model& model, const Providers& providers) {
   return Status(Code::Unsupported, reason);
 }
 
-/// The parts of one provider, compiled together.
-Status compile_with(const Provider& provider, const std::vector<CompiledPart*>& parts,
-                    std::vector<Graph> graphs, const CompileOptions& options) {
-  auto compiled = provider.compile_all(std::move(graphs), options);
-  if (!compiled.ok()) {
-    const std::string name(provider.name());
-    return std::move(compiled).take_status().with("compiling for " + name);
-  }
-  for (std::size_t i = 0; i < parts.size(); ++i) parts[i]->compiled = std::move((*compiled)[i]);
-  return {};
-}
-
-Result<std::unique_ptr<Compiled>> load_into(CompiledModel& made, const Graph& graph,
-                                            const ArtifactProvider& keeper,
-                                            const CompileOptions& compile_options,
-                                            const SessionOptions& options) {
-  SDX_ASSIGN(LoadedContext loaded, load_context(graph, keeper, compile_options, options));
-  made.files.insert(made.files.end(), loaded.files.begin(), loaded.files.end());
-  return std::move(loaded.compiled);
-}
-
-Result<std::unique_ptr<Compiled>> compile_parts(const Model& model, const Providers& providers,
-                                                const std::vector<PlannedPart>& planned,
-                                                const CompileOptions& options,
-                                                const SessionOptions& session_options,
-                                                CompiledModel& made) {
-  std::vector<CompiledPart> parts(planned.size());
-  for (std::uint32_t i = 0; i < providers.size(); ++i) {
-    std::vector<CompiledPart*> compiled;
-    std::vector<Graph> graphs;
-    for (std::size_t p = 0; p < planned.size(); ++p) {
-      if (planned[p].provider != i) continue;
-      Part part = extract_part(model.graph, planned[p].nodes);
-      parts[p] = {providers[i], nullptr, std::move(part.inputs), std::move(part.outputs)};
-      const NodeId first = planned[p].nodes.front();
-      if (const ArtifactProvider* keeper = keeper_of(model.graph.node(first), providers)) {
-        SDX_ASSIGN(parts[p].compiled,
-                   load_into(made, part.graph, *keeper, options, session_options));
-      } else {
-        graphs.push_back(std::move(part.graph));
-        compiled.push_back(&parts[p]);
-      }
-    }
-    if (!compiled.empty())
-      SDX_TRY(compile_with(*providers[i], compiled, std::move(graphs), options));
-  }
-  return join_parts(model.graph, std::move(parts), providers);
-}
-
 void name_providers(const Providers& providers, const std::vector<PlannedPart>& parts,
                     CompiledModel& made) {
   for (std::uint32_t i = 0; i < providers.size(); ++i) {
@@ -218,92 +167,193 @@ Status check_fallback(const Model& model, const SessionOptions& options, std::si
                  model.graph.node(*fallen).describe(model.graph));
 }
 
+/// Errors   NeedsCompiling for nodes that a provider makes one part of, when the options forbid
+///          that; nodes that are compiled already are free.
+Status check_compilation(const PlacedModel& placed, const Assignment& assignment,
+                         const std::vector<NodeId>& order) {
+  if (placed.compile_options.entry("session.disable_model_compile", "0") != "1") return {};
+  for (const NodeId id : order) {
+    if (assignment[id].group == kNoGroup) continue;
+    if (is_context_node(placed.model.graph.node(id))) continue;
+    return failure(Code::NeedsCompiling,
+                   "User disabled EP compilation but EP {} needs to compile one or more nodes "
+                   "(session.disable_model_compile)",
+                   placed.providers[assignment[id].provider]->name());
+  }
+  return {};
+}
+
 bool records_assignment(const CompileOptions& options) {
   return options.entry("session.record_ep_graph_assignment_info", "0") == "1";
 }
 
-/// One of the providers has all of the model.
-void name_all(const Provider& user, const Providers& providers, CompiledModel& made) {
-  for (const auto& provider : providers) made.providers.emplace_back(provider->name());
-  made.used_providers.emplace_back(user.name());
-}
-
-/// Whether the model is nothing but a node that stands for what one of the providers kept.
-const ArtifactProvider* keeper_of_all(const Graph& graph, const std::vector<NodeId>& order,
-                                      const Providers& providers) {
-  if (order.size() != 1) return nullptr;
-  const Node& node = graph.node(order.front());
-  const bool is_all = node.inputs == graph.inputs() && node.outputs == graph.outputs();
-  return is_all ? keeper_of(node, providers) : nullptr;
-}
-
-/// The whole model by the one provider there is.
-Result<CompiledModel> compile_whole(const Model& model, const Providers& providers,
-                                    const std::vector<NodeId>& order,
-                                    const CompileOptions& options, CompiledModel made) {
-  const Provider& provider = *providers.front();
+/// Errors   Unsupported, naming the first node that the one provider does not run.
+Status check_whole(const Providers& providers, const Graph& graph,
+                   const std::vector<NodeId>& order) {
   for (const NodeId id : order) {
     std::string reason;
-    if (provider.can_run(model.graph, id, &reason)) continue;
-    const Node& node = model.graph.node(id);
+    if (providers.front()->can_run(graph, id, &reason)) continue;
+    const Node& node = graph.node(id);
     if (is_context_node(node)) return untaken_context_node(node, providers);
     return Status(Code::Unsupported, reason);
   }
-  made.providers.emplace_back(provider.name());
-  if (!order.empty()) made.used_providers.emplace_back(provider.name());
-  if (records_assignment(options)) {
-    const Assignment all(model.graph.node_count(), NodePlacement{0, kNoGroup});
-    made.assigned_parts = describe_assignment(model.graph, order, providers, all);
+  return {};
+}
+
+/// The number of the provider that kept the one node which the whole model is, or kNobody.
+std::uint32_t keeper_of_all(const Graph& graph, const std::vector<NodeId>& order,
+                            const Providers& providers) {
+  if (order.size() != 1) return kNobody;
+  const Node& node = graph.node(order.front());
+  if (node.inputs != graph.inputs() || node.outputs != graph.outputs()) return kNobody;
+  const ArtifactProvider* keeper = keeper_of(node, providers);
+  const auto found = std::find_if(providers.begin(), providers.end(),
+                                  [&](const auto& each) { return each.get() == keeper; });
+  if (found == providers.end()) return kNobody;
+  return static_cast<std::uint32_t>(found - providers.begin());
+}
+
+/// Whether one provider has the whole model, which then is its part.
+Result<bool> place_whole(PlacedModel& placed) {
+  const Graph& graph = placed.model.graph;
+  SDX_ASSIGN(const auto order, graph.topological_order());
+  std::uint32_t number = keeper_of_all(graph, order, placed.providers);
+  if (number == kNobody) {
+    const bool has_kept = std::any_of(order.begin(), order.end(), [&](NodeId id) {
+      return keeper_of(graph.node(id), placed.providers) != nullptr;
+    });
+    if (!placed.own_providers.empty() || placed.providers.size() != 1 || has_kept) return false;
+    SDX_TRY(check_whole(placed.providers, graph, order));
+    number = 0;
   }
-  SDX_ASSIGN(made.compiled, provider.compile(model.graph, options));
-  return made;
+  placed.is_whole = true;
+  if (!order.empty()) placed.parts.push_back({number, order});
+  if (records_assignment(placed.compile_options)) {
+    const Assignment all(graph.node_count(), NodePlacement{number, kNoGroup});
+    placed.assigned_parts = describe_assignment(graph, order, placed.providers, all);
+  }
+  return true;
+}
+
+/// The parts of one provider, compiled together.
+Status compile_with(const Provider& provider, const std::vector<CompiledPart*>& parts,
+                    std::vector<Graph> graphs, const CompileOptions& options) {
+  if (parts.empty()) return {};
+  auto compiled = provider.compile_all(std::move(graphs), options);
+  if (!compiled.ok()) {
+    const std::string name(provider.name());
+    return std::move(compiled).take_status().with("compiling for " + name);
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i]->compiled = std::move((*compiled)[i]);
+  return {};
+}
+
+Result<std::unique_ptr<Compiled>> load_into(PlacedModel& placed, const Graph& graph,
+                                            const ArtifactProvider& keeper) {
+  SDX_ASSIGN(LoadedContext loaded,
+             load_context(graph, keeper, placed.compile_options, placed.options));
+  placed.files.insert(placed.files.end(), loaded.files.begin(), loaded.files.end());
+  return std::move(loaded.compiled);
+}
+
+/// Who kept what the part is, or null.
+const ArtifactProvider* keeper_of_part(const PlacedModel& placed, const PlannedPart& plan) {
+  return keeper_of(placed.model.graph.node(plan.nodes.front()), placed.providers);
+}
+
+/// The graph as it is, also one without nodes.
+Result<std::unique_ptr<Compiled>> compile_whole(PlacedModel& placed) {
+  if (!placed.parts.empty()) {
+    const ArtifactProvider* keeper = keeper_of_part(placed, placed.parts.front());
+    if (keeper != nullptr) return load_into(placed, placed.model.graph, *keeper);
+  }
+  return placed.providers.front()->compile(placed.model.graph, placed.compile_options);
 }
 
 }  // namespace
 
-Result<CompiledModel> compile_model(const Model& given, const Environment& environment,
-                                    const SessionOptions& options, ThreadPool& pool) {
-  SDX_TRY(report_progress(options, LoadStage::Compile));
-  CompileOptions compile_options;
+PlacedModel::PlacedModel(Model given, const Environment& shared, const SessionOptions& chosen,
+                         ThreadPool& pool)
+    : model(std::move(given)), environment(shared), options(chosen) {
   compile_options.thread_count = pool.thread_count();
   compile_options.pool = &pool;
   compile_options.entries = {options.entries.begin(), options.entries.end()};
   compile_options.cancel = options.cancel.get();
-  compile_options.model = &given;
-  SDX_ASSIGN(compile_options.weightless_request, weightless_request(options));
-  compile_options.weightless = compile_options.weightless_request.mode;
-  compile_options.weightless_source = options.weightless_source;
-  warn_of_old_weightless_entries(options);
-  CompiledModel made;
-  SDX_ASSIGN(made.own_providers, make_own_providers(options, compile_options));
-  SDX_ASSIGN(const Providers providers, with_shared(made.own_providers, environment, options));
-  SDX_TRY(check_compiled_model(given, providers, options));
-  SDX_ASSIGN(const auto given_order, given.graph.topological_order());
-  if (const ArtifactProvider* keeper = keeper_of_all(given.graph, given_order, providers)) {
-    name_all(*keeper, providers, made);
-    SDX_ASSIGN(made.compiled, load_into(made, given.graph, *keeper, compile_options, options));
-    return made;
-  }
-  const bool has_kept = std::any_of(given_order.begin(), given_order.end(), [&](NodeId id) {
-    return keeper_of(given.graph.node(id), providers) != nullptr;
-  });
-  if (made.own_providers.empty() && providers.size() == 1 && !has_kept) {
-    // One provider of the environment runs it all: it gets the graph as it is.
-    return compile_whole(given, providers, given_order, compile_options, std::move(made));
-  }
-  // Weights are shared by the copy.
-  Model model = given;
   compile_options.model = &model;
-  SDX_ASSIGN(const Assignment assignment, assign(model, providers));
+}
+
+Status place_model(PlacedModel& placed) {
+  SDX_ASSIGN(placed.compile_options.weightless_request, weightless_request(placed.options));
+  placed.compile_options.weightless = placed.compile_options.weightless_request.mode;
+  placed.compile_options.weightless_source = placed.options.weightless_source;
+  warn_of_old_weightless_entries(placed.options);
+  SDX_ASSIGN(placed.own_providers, make_own_providers(placed.options, placed.compile_options));
+  SDX_ASSIGN(placed.providers,
+             with_shared(placed.own_providers, placed.environment, placed.options));
+  SDX_TRY(check_compiled_model(placed.model, placed.providers, placed.options));
+  SDX_ASSIGN(const bool is_whole, place_whole(placed));
+  if (is_whole) return {};
+  Model& model = placed.model;
+  SDX_ASSIGN(const Assignment assignment, assign(model, placed.providers));
   SDX_ASSIGN(const std::vector<NodeId> order, model.graph.topological_order());
-  SDX_ASSIGN(const auto parts, order_parts(model.graph, order, assignment));
-  SDX_TRY(check_fallback(model, options, made.own_providers.size(), assignment, order));
-  name_providers(providers, parts, made);
-  if (records_assignment(compile_options)) {
-    made.assigned_parts = describe_assignment(model.graph, order, providers, assignment);
+  SDX_ASSIGN(placed.parts, order_parts(model.graph, order, assignment));
+  SDX_TRY(
+      check_fallback(model, placed.options, placed.own_providers.size(), assignment, order));
+  SDX_TRY(check_compilation(placed, assignment, order));
+  if (records_assignment(placed.compile_options)) {
+    placed.assigned_parts = describe_assignment(model.graph, order, placed.providers, assignment);
   }
-  SDX_ASSIGN(made.compiled, compile_parts(model, providers, parts, compile_options, options, made));
+  return {};
+}
+
+Result<std::vector<CompiledPart>> compile_parts(PlacedModel& placed,
+                                                FunctionRef<bool(const PlannedPart&)> is_wanted) {
+  std::vector<CompiledPart> parts(placed.parts.size());
+  for (std::uint32_t i = 0; i < placed.providers.size(); ++i) {
+    std::vector<CompiledPart*> wanted;
+    std::vector<Graph> graphs;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      const PlannedPart& plan = placed.parts[p];
+      if (plan.provider != i) continue;
+      Part part = extract_part(placed.model.graph, plan.nodes);
+      parts[p] = {placed.providers[i], nullptr, std::move(part.inputs), std::move(part.outputs)};
+      if (!is_wanted(plan)) continue;
+      if (const ArtifactProvider* keeper = keeper_of_part(placed, plan)) {
+        SDX_ASSIGN(parts[p].compiled, load_into(placed, part.graph, *keeper));
+      } else {
+        graphs.push_back(std::move(part.graph));
+        wanted.push_back(&parts[p]);
+      }
+    }
+    SDX_TRY(compile_with(*placed.providers[i], wanted, std::move(graphs), placed.compile_options));
+  }
+  return parts;
+}
+
+Result<CompiledModel> assemble(PlacedModel& placed, std::vector<CompiledPart> parts) {
+  CompiledModel made;
+  name_providers(placed.providers, placed.parts, made);
+  made.assigned_parts = std::move(placed.assigned_parts);
+  if (placed.is_whole) {
+    SDX_ASSIGN(made.compiled, compile_whole(placed));
+  } else {
+    made.compiled = join_parts(placed.model.graph, std::move(parts), placed.providers);
+  }
+  made.own_providers = std::move(placed.own_providers);
+  made.files = std::move(placed.files);
   return made;
+}
+
+Result<CompiledModel> compile_model(Model model, const Environment& environment,
+                                    const SessionOptions& options, ThreadPool& pool) {
+  SDX_TRY(report_progress(options, LoadStage::Compile));
+  PlacedModel placed(std::move(model), environment, options, pool);
+  SDX_TRY(place_model(placed));
+  std::vector<CompiledPart> parts;
+  if (!placed.is_whole) {
+    SDX_ASSIGN(parts, compile_parts(placed, [](const PlannedPart&) { return true; }));
+  }
+  return assemble(placed, std::move(parts));
 }
 
 }  // namespace sardonyx

@@ -176,18 +176,30 @@ std::string_view operand_type_name(const Node& node, bool is_output, std::size_t
 
 Attributes full_attributes(const Node& node) { return attributes_with_defaults(node); }
 
-Status report_progress(const SessionOptions& options, LoadStage stage) {
-  static constexpr const char* kNames[] = {"read", "check", "optimize", "compile", "ready"};
-  const auto index = static_cast<int>(stage);
+namespace {
+
+Status report(const SessionOptions& options, const char* stage, double done) {
   if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
-    return failure(Code::Cancelled, "loading was cancelled before '{}'", kNames[index]);
+    return failure(Code::Cancelled, "loading was cancelled before '{}'", stage);
   }
   const LoadProgress& progress = options.progress;
   if (progress.report == nullptr) return {};
   const double total = static_cast<double>(LoadStage::Ready);
-  if (progress.report(progress.state, kNames[index], index, total) == 0) return {};
+  if (progress.report(progress.state, stage, done, total) == 0) return {};
   return failure(Code::Cancelled, "loading was stopped by its progress function before '{}'",
-                 kNames[index]);
+                 stage);
+}
+
+}  // namespace
+
+Status report_progress(const SessionOptions& options, LoadStage stage) {
+  static constexpr const char* kNames[] = {"read", "check", "optimize", "compile", "ready"};
+  const auto index = static_cast<int>(stage);
+  return report(options, kNames[index], index);
+}
+
+Status report_writing(const SessionOptions& options) {
+  return report(options, "write", static_cast<double>(LoadStage::Compile) + 0.5);
 }
 
 Status prepare_model(Model& model, const SessionOptions& options,

@@ -16,6 +16,8 @@ enum class LoadStage { Read, Check, Optimize, Compile, Ready };
 /// Tells who listens that a stage begins.
 /// Errors   Cancelled when the listener says so.
 Status report_progress(const SessionOptions& options, LoadStage stage);
+/// The same for the stage "write", which comes before the last one when a compiled model is written.
+Status report_writing(const SessionOptions& options);
 
 /// What the model says about itself.
 ModelMetadata metadata_of(const Model& model);

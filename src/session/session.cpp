@@ -8,11 +8,11 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "session/borders.h"
-#include "session/bound_threads.h"
 #include "session/compile.h"
 #include "session/load.h"
 #include "session/mapped_files.h"
 #include "session/per_value.h"
+#include "session/pool.h"
 #include "session/profile.h"
 #include "session/random_seed.h"
 
@@ -211,47 +211,17 @@ Session::~Session() {
 
 namespace {
 
-/// Errors   InvalidArgument for a text that is none, or that speaks of another number of threads.
-Result<Affinities> affinities_for(const SessionOptions& options) {
-  const auto entry = options.entries.find("session.intra_op_thread_affinities");
-  if (entry == options.entries.end() || entry->second.empty()) return Affinities();
-  SDX_ASSIGN(Affinities affinities, parse_affinities(entry->second));
-  // The number of threads that the library chooses is not known to the caller.
-  if (options.thread_count == 0) return Affinities();
-  if (affinities.size() + 1 == static_cast<std::size_t>(options.thread_count)) return affinities;
-  return failure(Code::InvalidArgument,
-                 "session.intra_op_thread_affinities has {} threads, expected {}: one less than "
-                 "the {} of the session, since the caller is one",
-                 affinities.size(), options.thread_count - 1, options.thread_count);
-}
-
-Result<std::shared_ptr<ThreadPool>> pool_for(const Session::Impl& session) {
-  if (session.options.use_shared_pool) return session.environment->shared_pool();
-  ThreadPoolOptions options;
-  options.thread_count = session.options.thread_count;
-  options.functions = session.options.thread_functions;
-  if (!options.functions.start) {
-    SDX_ASSIGN(Affinities affinities, affinities_for(session.options));
-    if (!affinities.empty()) options.functions = bound_threads(std::move(affinities));
-  }
-  auto pool = std::make_shared<ThreadPool>(std::move(options));
-  if (pool->is_complete()) return pool;
-  return failure(Code::InvalidArgument,
-                 "the custom function that creates threads returned none for one of {} threads",
-                 pool->thread_count());
-}
-
 Status finish_loading(Model model, std::span<const DimDenotation> denotations,
                       Session::Impl& session) {
   const auto start = Profiler::Clock::now();
   if (session.options.is_profiling) session.profiler = std::make_unique<TraceProfiler>();
   SDX_TRY(prepare_model(model, session.options, denotations));
   session.describe(model);
-  SDX_ASSIGN(session.pool, pool_for(session));
-  SDX_ASSIGN(session.compiled,
-             compile_model(model, *session.environment, session.options, *session.pool));
+  SDX_ASSIGN(session.pool, make_pool(*session.environment, session.options));
+  session.keep_alive = model.keep_alive;
+  SDX_ASSIGN(session.compiled, compile_model(std::move(model), *session.environment,
+                                             session.options, *session.pool));
   SDX_TRY(report_progress(session.options, LoadStage::Ready));
-  session.keep_alive = std::move(model.keep_alive);
   session.keep_alive.insert(session.keep_alive.end(), session.compiled.files.begin(),
                             session.compiled.files.end());
   SDX_ASSIGN(session.files, whole_files(session.keep_alive));

@@ -355,7 +355,9 @@ TEST_CASE("the caller may say where an initializer stands") {
   model.graph.set_constant(value, *make_tensor<float>({2}, {1, 2}));
   model.graph.add_output(value);
   WriteOptions options;
-  options.locate = [](const Value&) { return ExternalLocation{"weights.bin", 64, 8}; };
+  options.locate = [](const Value&) -> Result<std::optional<ExternalLocation>> {
+    return std::optional(ExternalLocation{"weights.bin", 64, 8});
+  };
   const auto bytes = write_model_to_bytes(model, options);
   REQUIRE(bytes.ok());
   const TemporaryFolder folder;
