@@ -1,9 +1,11 @@
 """ModelCompiler: compile a model ahead of time."""
 
 import os
+from contextlib import contextmanager
 
-from . import _native
+from . import _native, environment
 from .enums import GraphOptimizationLevel, OrtCompileApiFlags, OrtWeightlessSupport
+from .errors import InvalidArgument
 
 __all__ = ["ModelCompiler", "OrtEpContextDataBuffer", "OrtExternalInitializerInfo"]
 
@@ -87,7 +89,10 @@ class ModelCompiler:
         else:
             kind = type(input_model_path_or_bytes)
             raise TypeError(f"Unable to load from type '{kind}': expected a path or bytes")
-        self._native = _native.Compiler(sess_options._apply(), path, data)
+        self._options = sess_options
+        self._applied = sess_options._apply()
+        environment.apply_logger(self._applied)
+        self._native = _native.Compiler(self._applied, path, data)
         self._native.set_embed(bool(embed_compiled_data_into_model))
         self._native.set_flags(int(flags))
         self._native.set_level(int(graph_optimization_level))
@@ -111,27 +116,50 @@ class ModelCompiler:
 
         return locate
 
+    @contextmanager
+    def _cancellable(self):
+        """The session options' set_load_cancellation_flag() reaches the work inside."""
+        live = self._options._live
+        live.append(self._applied)
+        try:
+            self._applied.set_cancelled(self._options._cancelled)
+            yield
+        finally:
+            live.remove(self._applied)
+
     def compile_to_file(self, output_model_path=None):
         """Write the compiled model to a file; by default beside the source, with '_ctx' added."""
-        if output_model_path is None:
-            self._native.compile_to_default()
-        else:
-            self._native.compile_to_file(os.fspath(output_model_path))
+        with self._cancellable():
+            if output_model_path is None:
+                self._native.compile_to_default()
+            else:
+                self._native.compile_to_file(os.fspath(output_model_path))
 
     def compile_to_bytes(self):
         """Return the compiled model as bytes."""
-        return self._native.compile_to_bytes()
+        with self._cancellable():
+            return self._native.compile_to_bytes()
 
     def compile_to_stream(self, write_function):
         """Hand the compiled model to a function, part by part as bytes."""
-        self._native.compile_to_stream(write_function)
+        if not callable(write_function):
+            raise TypeError(f"a stream is a function that takes bytes, found {write_function!r}")
+        with self._cancellable():
+            self._native.compile_to_stream(write_function)
 
     def set_ep_context_binary_information(self, output_directory, model_name):
         """Set the folder and the name that the compiled data's file is derived from."""
-        self._native.set_binary_information(os.fspath(output_directory), model_name)
+        folder = os.fspath(output_directory)
+        if not folder or not model_name:
+            raise InvalidArgument(
+                "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : output_dir or model_name is empty."
+            )
+        self._native.set_binary_information(folder, os.fspath(model_name))
 
     def set_ep_context_data_write_func(self, write_func):
         """Hand compiled data to a function (name, bytes) instead of writing files."""
+        if not callable(write_func):
+            raise TypeError(f"expected a function of a name and bytes, found {write_func!r}")
         self._native.set_write_data(write_func)
 
     def clear_ep_context_data_write_func(self):

@@ -1,6 +1,8 @@
 // Ahead-of-time compilation: OrtCompileApi.
 #include <nanobind/stl/string.h>
 
+#include <filesystem>
+
 #include "options.h"
 #include "value.h"
 
@@ -23,6 +25,24 @@ struct Compiler {
   std::unique_ptr<OrtModelCompilationOptions, CompilerReleaser> handle;
   nb::list kept;
   std::string source;
+  bool is_busy = false;
+};
+
+// One compilation at a time; the interpreter's lock guards the flag.
+class Turn {
+ public:
+  explicit Turn(Compiler& compiler) : compiler_(compiler) {
+    if (compiler.is_busy) {
+      check(api().CreateStatus(ORT_FAIL, "Compilation is already in progress"));
+    }
+    compiler.is_busy = true;
+  }
+  ~Turn() { compiler_.is_busy = false; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Compiler& compiler_;
 };
 
 void make_compiler(Compiler* place, const Options& options, nb::object path, nb::object bytes) {
@@ -53,7 +73,26 @@ void compile(Compiler& self) {
   check(status);
 }
 
+void compile_to_file(Compiler& self, const std::string& path) {
+  const Turn turn(self);
+  check(compile_api().ModelCompilationOptions_SetOutputModelPath(self.handle.get(), path.c_str()));
+  compile(self);
+}
+
+// As the C interface derives it; said here, since an output that was set before would win there.
+void compile_to_default(Compiler& self) {
+  if (self.source.empty()) {
+    check(api().CreateStatus(
+        ORT_INVALID_ARGUMENT,
+        "Unable to generate an output model path: require an input model path if the location of "
+        "the output model (e.g., file, buffer, or stream) is not specified."));
+  }
+  std::filesystem::path path(self.source);
+  compile_to_file(self, path.replace_filename(path.stem().string() + "_ctx.onnx").string());
+}
+
 nb::bytes compile_to_bytes(Compiler& self) {
+  const Turn turn(self);
   void* data = nullptr;
   size_t bytes = 0;
   check(compile_api().ModelCompilationOptions_SetOutputModelBuffer(
@@ -108,14 +147,18 @@ OrtStatus* locate_initializer(void* state, const char* name, const OrtValue* val
   });
 }
 
-void set_callback(Compiler& self, nb::object callback, bool named) {
+void set_data_writer(Compiler& self, nb::object callback) {
   PyObject* state = callback.is_none() ? nullptr : callback.ptr();
   if (state) self.kept.append(callback);
-  OrtModelCompilationOptions* raw = self.handle.get();
-  check(named ? compile_api().ModelCompilationOptions_SetEpContextDataWriteFunc(
-                    raw, state ? write_named : nullptr, state)
-              : compile_api().ModelCompilationOptions_SetOutputModelWriteFunc(raw, write_part,
-                                                                              state));
+  check(compile_api().ModelCompilationOptions_SetEpContextDataWriteFunc(
+      self.handle.get(), state ? write_named : nullptr, state));
+}
+
+void compile_to_stream(Compiler& self, nb::object callback) {
+  const Turn turn(self);
+  check(compile_api().ModelCompilationOptions_SetOutputModelWriteFunc(self.handle.get(),
+                                                                      write_part, callback.ptr()));
+  compile(self);
 }
 
 }  // namespace
@@ -153,20 +196,11 @@ void bind_compiler(nb::module_& module) {
         check(compile_api().ModelCompilationOptions_SetOutputModelGetInitializerLocationFunc(
             self.handle.get(), locate_initializer, callback.ptr()));
       })
-      .def("set_write_data", [](Compiler& self, nb::object callback) {
-        set_callback(self, callback, true);
-      }, nb::arg("callback").none())
-      .def("compile_to_file", [](Compiler& self, const std::string& path) {
-        check(compile_api().ModelCompilationOptions_SetOutputModelPath(self.handle.get(),
-                                                                       path.c_str()));
-        compile(self);
-      })
-      .def("compile_to_default", &compile)
+      .def("set_write_data", &set_data_writer, nb::arg("callback").none())
+      .def("compile_to_file", &compile_to_file)
+      .def("compile_to_default", &compile_to_default)
       .def("compile_to_bytes", &compile_to_bytes)
-      .def("compile_to_stream", [](Compiler& self, nb::object callback) {
-        set_callback(self, callback, false);
-        compile(self);
-      });
+      .def("compile_to_stream", &compile_to_stream);
 }
 
 }  // namespace sardonyx::python

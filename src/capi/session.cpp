@@ -75,6 +75,30 @@ Result<std::optional<Severity>> severity_of(const OrtSessionOptions& options) {
   return std::optional<Severity>(static_cast<Severity>(options.log_level));
 }
 
+namespace {
+
+/// What the program's function has under that name.
+Result<std::vector<std::byte>> read_named(const EpContextData& data, const std::string& name) {
+  OrtAllocator* allocator = default_allocator();
+  void* buffer = nullptr;
+  size_t size_bytes = 0;
+  Status status = take_status(
+      data.read(data.read_state, name.c_str(), allocator, &buffer, &size_bytes));
+  std::vector<std::byte> bytes;
+  if (status.ok() && buffer != nullptr) {
+    const auto* begin = static_cast<const std::byte*>(buffer);
+    bytes.assign(begin, begin + size_bytes);
+  }
+  if (buffer != nullptr) allocator->Free(allocator, buffer);
+  if (!status.ok()) return std::move(status).with("reading the compiled data '" + name + "'");
+  if (buffer != nullptr || size_bytes == 0) return bytes;
+  return failure(Code::InvalidArgument,
+                 "the function that reads compiled data says that '{}' has {} bytes, but gave none",
+                 name, size_bytes);
+}
+
+}  // namespace
+
 Result<SessionOptions> complete_options(const OrtEnv& env, const OrtSessionOptions& options) {
   SessionOptions chosen = session_options(&options);
   SDX_ASSIGN(chosen.thread_functions, options.threads.functions());
@@ -82,6 +106,9 @@ Result<SessionOptions> complete_options(const OrtEnv& env, const OrtSessionOptio
   *session = {env.environment, chosen.entries};
   SDX_ASSIGN(chosen.custom_operators,
              make_custom_operators(options.custom_domains, std::move(session)));
+  if (const EpContextData data = options.ep_context_data; data.read != nullptr) {
+    chosen.read_context_data = [data](const std::string& name) { return read_named(data, name); };
+  }
   for (const auto& add : options.at_creation) SDX_TRY(add(options, chosen));
   return chosen;
 }

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "passes/move_channels_last.h"
 #include "session/compiled_model.h"
+#include "session/context_model.h"
 #include "session/context_parts.h"
 #include "session/load.h"
 #include "session/weightless.h"
@@ -345,13 +346,20 @@ Result<CompiledModel> assemble(PlacedModel& placed, std::vector<CompiledPart> pa
 }
 
 Result<CompiledModel> compile_model(Model model, const Environment& environment,
-                                    const SessionOptions& options, ThreadPool& pool) {
+                                    const SessionOptions& options, ThreadPool& pool,
+                                    const ContextOptions* context,
+                                    std::span<const std::string> sources) {
   SDX_TRY(report_progress(options, LoadStage::Compile));
+  if (context != nullptr) name_borders(model.graph);
   PlacedModel placed(std::move(model), environment, options, pool);
   SDX_TRY(place_model(placed));
   std::vector<CompiledPart> parts;
-  if (!placed.is_whole) {
-    SDX_ASSIGN(parts, compile_parts(placed, [](const PlannedPart&) { return true; }));
+  if (!placed.is_whole || context != nullptr) {
+    SDX_ASSIGN(parts,
+               compile_parts(placed, [&](const PlannedPart&) { return !placed.is_whole; }));
+  }
+  if (context != nullptr) {
+    SDX_TRY(write_context_model(placed, parts, sources, *context, ContainerFiles(options)));
   }
   return assemble(placed, std::move(parts));
 }

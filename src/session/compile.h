@@ -59,6 +59,8 @@ struct PlacedModel {
 ///          forbid to compile and a provider has to; those of the providers.
 Status place_model(PlacedModel& placed);
 
+struct ContextOptions;
+
 /// Every part as a graph of its own, compiled if `is_wanted` says so of it.
 /// Errors   those of the providers, naming them.
 Result<std::vector<CompiledPart>> compile_parts(PlacedModel& placed,
@@ -68,8 +70,11 @@ Result<std::vector<CompiledPart>> compile_parts(PlacedModel& placed,
 /// Errors   those of the provider that runs the whole.
 Result<CompiledModel> assemble(PlacedModel& placed, std::vector<CompiledPart> parts);
 
-/// All of it: places, compiles and assembles.
+/// All of it: places, compiles and assembles, and, with `context`, writes the compiled model, which
+/// must not overwrite one of `sources`.
 Result<CompiledModel> compile_model(Model model, const Environment& environment,
-                                    const SessionOptions& options, ThreadPool& pool);
+                                    const SessionOptions& options, ThreadPool& pool,
+                                    const ContextOptions* context = nullptr,
+                                    std::span<const std::string> sources = {});
 
 }  // namespace sardonyx

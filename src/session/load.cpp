@@ -124,10 +124,10 @@ std::size_t folding_bound(const Graph& graph) {
   return std::max(kLeast_bytes, std::min(kMost_bytes, 5 * total_bytes));
 }
 
-PassOptions pass_options(const Graph& graph, const SessionOptions& options) {
+PassOptions pass_options(const Graph& graph, const SessionOptions& options, int level) {
   PassOptions result;
   result.folded_bytes_max = folding_bound(graph);
-  result.level = options.optimization_level;
+  result.level = level;
   if (const auto found = options.entries.find("optimization.disable_specified_optimizers");
       found != options.entries.end()) {
     result.skipped = found->second;
@@ -202,6 +202,10 @@ Status report_writing(const SessionOptions& options) {
   return report(options, "write", static_cast<double>(LoadStage::Compile) + 0.5);
 }
 
+Status optimize_graph(Graph& graph, const SessionOptions& options, int level) {
+  return run_passes(PassStage::Common, graph, pass_options(graph, options, level));
+}
+
 Status prepare_model(Model& model, const SessionOptions& options,
                      std::span<const DimDenotation> denotations) {
   SDX_TRY(report_progress(options, LoadStage::Check));
@@ -217,7 +221,7 @@ Status prepare_model(Model& model, const SessionOptions& options,
   SDX_TRY(infer_types(model.graph));
   SDX_TRY(check_input_types(model.graph));
   SDX_TRY(report_progress(options, LoadStage::Optimize));
-  SDX_TRY(run_passes(PassStage::Common, model.graph, pass_options(model.graph, options)));
+  SDX_TRY(optimize_graph(model.graph, options, options.optimization_level));
   if (!options.optimized_model_path.empty()) {
     SDX_TRY(write_model(model, options.optimized_model_path));
   }

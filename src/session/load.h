@@ -16,7 +16,7 @@ enum class LoadStage { Read, Check, Optimize, Compile, Ready };
 /// Tells who listens that a stage begins.
 /// Errors   Cancelled when the listener says so.
 Status report_progress(const SessionOptions& options, LoadStage stage);
-/// The same for the stage "write", which comes before the last one when a compiled model is written.
+/// The same for the stage "write", before the last one, when a compiled model is written.
 Status report_writing(const SessionOptions& options);
 
 /// What the model says about itself.
@@ -28,6 +28,9 @@ int operator_since(const Node& node);
 /// As type_parameter() and attributes_with_defaults() (ops/formal.h), for the C interface.
 std::string_view operand_type_name(const Node& node, bool is_output, std::size_t index);
 Attributes full_attributes(const Node& node);
+
+/// Runs the common passes of a level on a graph whose types are inferred.
+Status optimize_graph(Graph& graph, const SessionOptions& options, int level);
 
 /// The steps between a model's bytes and its compilation: functions inlined, dimensions fixed,
 /// types inferred, common passes run, the optimized model written when asked for.

@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "session/borders.h"
 #include "session/compile.h"
+#include "session/context_model.h"
+#include "session/context_options.h"
 #include "session/load.h"
 #include "session/mapped_files.h"
 #include "session/per_value.h"
@@ -215,12 +217,20 @@ Status finish_loading(Model model, std::span<const DimDenotation> denotations,
                       Session::Impl& session) {
   const auto start = Profiler::Clock::now();
   if (session.options.is_profiling) session.profiler = std::make_unique<TraceProfiler>();
+  SDX_ASSIGN(const auto context, context_options_of(session.options, model.path));
+  std::vector<std::string> sources;
+  if (context) {
+    SDX_TRY(check_context_output(*context));
+    SDX_TRY(check_not_compiled(model));
+    sources = source_files(model);
+  }
   SDX_TRY(prepare_model(model, session.options, denotations));
   session.describe(model);
   SDX_ASSIGN(session.pool, make_pool(*session.environment, session.options));
   session.keep_alive = model.keep_alive;
   SDX_ASSIGN(session.compiled, compile_model(std::move(model), *session.environment,
-                                             session.options, *session.pool));
+                                             session.options, *session.pool,
+                                             context ? &*context : nullptr, sources));
   SDX_TRY(report_progress(session.options, LoadStage::Ready));
   session.keep_alive.insert(session.keep_alive.end(), session.compiled.files.begin(),
                             session.compiled.files.end());

@@ -19,8 +19,7 @@
 namespace sardonyx {
 
 /// Hears of the stages of loading, "read", "check", "optimize" and "compile", each when it begins,
-/// with the number of stages done and of all; then "ready". In between, "write" when a compiled
-/// model is written.
+/// with the number of stages done and of all; then "ready".
 struct LoadProgress {
   /// Anything but 0 stops the load with Cancelled; null: nobody listens.
   int (*report)(void* state, const char* stage, double done, double total) = nullptr;

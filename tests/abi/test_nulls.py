@@ -99,6 +99,14 @@ class Maker:
             table="OrtModelPackageApi",
         )
 
+    def make_OrtModelCompilationOptions(self):
+        return self.api.make(
+            "CreateModelCompilationOptionsFromSessionOptions",
+            self.handle("OrtEnv"),
+            self.handle("OrtSessionOptions"),
+            table="OrtCompileApi",
+        )
+
     def make_OrtOpSchema(self):
         return self.api.make("GetOpSchema", "Add", 13, "", table="OrtEpApi")
 

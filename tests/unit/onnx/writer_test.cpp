@@ -367,6 +367,56 @@ TEST_CASE("the caller may say where an initializer stands") {
   CHECK(elements<float>(*result->graph.value(0).constant) == std::vector<float>{7, 8});
 }
 
+TEST_CASE("a staged model appears with its external data when it is committed, or not at all") {
+  const TemporaryFolder folder;
+  Model model = empty_model();
+  const ValueId value = model.graph.add_value("w");
+  model.graph.set_constant(value, *make_tensor<float>({2}, {1, 2}));
+  model.graph.add_output(value);
+  WriteOptions options;
+  options.external_data_file = "m.data";
+  options.external_threshold_bytes = 0;
+  const std::string path = folder / "m.onnx";
+  {
+    auto staged = stage_model(model, path, options);
+    REQUIRE(staged.ok());
+    CHECK(!std::filesystem::exists(path));
+    CHECK(!std::filesystem::exists(folder / "m.data"));
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+  auto staged = stage_model(model, path, options);
+  REQUIRE(staged.ok());
+  REQUIRE(staged->commit().ok());
+  const auto result = read_model(path);
+  REQUIRE_MESSAGE(result.ok(), result.status().to_string());
+  CHECK(elements<float>(*result->graph.value(0).constant) == std::vector<float>{1, 2});
+}
+
+TEST_CASE("large initializers of an external file are aligned, small ones as asked") {
+  const TemporaryFolder folder;
+  Model model = empty_model();
+  std::vector<ValueId> values;
+  for (const std::int64_t count : {5, 100, 5, 100}) {
+    values.push_back(model.graph.add_value("w" + std::to_string(values.size())));
+    const std::vector<float> numbers(static_cast<std::size_t>(count), 1.0F);
+    model.graph.set_constant(values.back(), *make_tensor<float>({count}, std::span(numbers)));
+    model.graph.add_output(values.back());
+  }
+  WriteOptions options;
+  options.external_data_file = "m.data";
+  options.external_threshold_bytes = 0;
+  options.alignment_bytes = 256;
+  options.alignment_minimum_bytes = 400;
+  options.small_alignment_bytes = 8;
+  const std::string path = folder / "m.onnx";
+  REQUIRE(write_model(model, path, options).ok());
+  const auto result = read_model(path);
+  REQUIRE_MESSAGE(result.ok(), result.status().to_string());
+  std::vector<std::uint64_t> offsets;
+  for (const ValueId id : values) offsets.push_back(result->graph.value(id).origin->offset);
+  CHECK(offsets == std::vector<std::uint64_t>{0, 256, 656, 768});
+}
+
 TEST_CASE("what cannot be written is an error, and no file is left") {
   const TemporaryFolder folder;
   Model model = empty_model();
