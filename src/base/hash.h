@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -15,5 +16,18 @@ struct Hash128 {
 
 /// XXH3-128 of the bytes. Cost: one pass, about memory speed.
 Hash128 hash_bytes(std::span<const std::byte> bytes);
+
+/// The same of bytes that come in pieces.
+class Hasher {
+ public:
+  Hasher();
+
+  void add(std::span<const std::byte> bytes);
+  Hash128 result() const;
+
+ private:
+  /// Of the library that hashes; its size is checked there.
+  alignas(64) std::byte state_[576];
+};
 
 }  // namespace sardonyx

@@ -204,6 +204,17 @@ Status cut_file(const MappedFile& file) {
                  file.path(), file.size());
 }
 
+Hash128 MappedFile::hash() const {
+  constexpr std::size_t kPiece_bytes = std::size_t{4} << 20;
+  Hasher hasher;
+  for (std::size_t begin = 0; begin < bytes_.size(); begin += kPiece_bytes) {
+    const auto piece = bytes_.subspan(begin, std::min(kPiece_bytes, bytes_.size() - begin));
+    hasher.add(piece);
+    release(piece);
+  }
+  return hasher.result();
+}
+
 void MappedFile::release(std::span<const std::byte> range) {
   constexpr std::uintptr_t kPage_bytes = 4096;
   const auto begin = reinterpret_cast<std::uintptr_t>(range.data());

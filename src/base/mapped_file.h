@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fault_guard.h"
+#include "base/hash.h"
 #include "base/status.h"
 
 namespace sardonyx {
@@ -51,6 +52,9 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
+  /// The hash of all bytes. Pages that are read for it are let go: a large file does not stay in
+  /// this process's memory.
+  Hash128 hash() const;
   /// Lets the pages of a range of a mapping go, until they are touched again.
   static void release(std::span<const std::byte> range);
 

@@ -88,7 +88,9 @@ Result<std::span<const std::byte>> Container::program(const StoredGraph& graph) 
 Status Container::check_all() const {
   for (std::size_t i = 0; i < index_.blobs.size(); ++i) {
     const StoredBlob& stored = index_.blobs[i];
-    if (hash_bytes(blob(stored)) == stored.content) continue;
+    const bool is_right = hash_bytes(blob(stored)) == stored.content;
+    if (file_ != nullptr) MappedFile::release(blob(stored));
+    if (is_right) continue;
     return failure(Code::InvalidModel,
                    "weights are damaged: blob {} ({}, {} bytes at {}) does not have its hash", i,
                    stored.key.layout, stored.size_bytes, stored.offset);

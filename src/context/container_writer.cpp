@@ -67,17 +67,7 @@ class Writer : public ContainerWriter, private ArtifactWriter {
  private:
   Result<std::uint32_t> add_blob(const BlobKey& key, std::size_t size_bytes,
                                  FunctionRef<Status(std::span<std::byte>)> fill) override {
-    auto found = numbers_.find(key);
-    if (found == numbers_.end()) {
-      SDX_ASSIGN(const std::uint32_t number, store(key, size_bytes, fill));
-      found = numbers_.emplace(key, number).first;
-    }
-    graph_.blobs.push_back({false, found->second});
-    return static_cast<std::uint32_t>(graph_.blobs.size() - 1);
-  }
-
-  Result<std::uint32_t> store(const BlobKey& key, std::size_t size_bytes,
-                              FunctionRef<Status(std::span<std::byte>)> fill) {
+    if (numbers_.contains(key)) return use(key);
     auto* memory = static_cast<std::byte*>(allocate_aligned(size_bytes));
     if (memory == nullptr) {
       return failure(Code::OutOfMemory, "no memory for a weight of {} bytes", size_bytes);
@@ -85,11 +75,23 @@ class Writer : public ContainerWriter, private ArtifactWriter {
     const std::unique_ptr<std::byte, decltype(&std::free)> owner(memory, &std::free);
     const std::span<std::byte> bytes(memory, size_bytes);
     SDX_TRY(fill(bytes));
-    StoredBlob blob{key, 0, size_bytes, hash_bytes(bytes)};
+    return add_bytes(key, bytes);
+  }
+
+  Result<std::uint32_t> add_bytes(const BlobKey& key, std::span<const std::byte> bytes) override {
+    if (numbers_.contains(key)) return use(key);
+    StoredBlob blob{key, 0, bytes.size(), hash_bytes(bytes)};
     SDX_ASSIGN(blob.offset,
-               append(bytes, size_bytes >= kPaged_bytes ? kPage_bytes : kBlockAlignmentBytes));
+               append(bytes, bytes.size() >= kPaged_bytes ? kPage_bytes : kBlockAlignmentBytes));
+    numbers_.emplace(key, static_cast<std::uint32_t>(index_.blobs.size()));
     index_.blobs.push_back(std::move(blob));
-    return static_cast<std::uint32_t>(index_.blobs.size() - 1);
+    return use(key);
+  }
+
+  /// The graph's number for a blob that is stored.
+  std::uint32_t use(const BlobKey& key) {
+    graph_.blobs.push_back({false, numbers_.at(key)});
+    return static_cast<std::uint32_t>(graph_.blobs.size() - 1);
   }
 
   Result<std::uint32_t> add_source(const Tensor& weight, const WeightOrigin& origin,

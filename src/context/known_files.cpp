@@ -46,7 +46,7 @@ Result<Hash128> KnownFiles::content_of(const std::string& path) {
   SDX_ASSIGN(const FileIdentity identity, identify_file(path));
   if (const auto known = content(identity)) return *known;
   SDX_ASSIGN(const auto file, MappedFile::open(path));
-  const Hash128 hash = hash_bytes(file->bytes());
+  const Hash128 hash = file->hash();
   wait_until_distinct(file->identity());
   add(file->identity(), hash);
   return hash;

@@ -25,7 +25,7 @@ void collect_files(const Graph& graph, std::set<std::string>& files) {
 
 Result<SourceFile> describe_file(const std::string& path, bool is_model) {
   SDX_ASSIGN(const auto file, MappedFile::open(path));
-  SourceFile source{file->path(), file->identity(), hash_bytes(file->bytes()), is_model};
+  SourceFile source{file->path(), file->identity(), file->hash(), is_model};
   wait_until_distinct(source.identity);
   return source;
 }

@@ -119,11 +119,7 @@ class Saver {
       SDX_ASSIGN(constant.blob, writer_.add_source(tensor, *constant.origin, constant.name));
     } else {
       const BlobKey key{hash_of(tensor), tensor.byte_size(), std::string(kSourceLayout)};
-      const auto copy = [&](std::span<std::byte> target) {
-        std::memcpy(target.data(), tensor.data(), target.size());
-        return Status();
-      };
-      SDX_ASSIGN(constant.blob, writer_.add_blob(key, tensor.byte_size(), copy));
+      SDX_ASSIGN(constant.blob, writer_.add_bytes(key, {tensor.data(), tensor.byte_size()}));
     }
     ++constant.blob;
     release_pages(tensor);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,13 @@ class ArtifactWriter {
   /// Errors   of `fill`; of the file, naming it; Cancelled.
   virtual Result<std::uint32_t> add_blob(const BlobKey& key, std::size_t size_bytes,
                                          FunctionRef<Status(std::span<std::byte>)> fill) = 0;
+  /// Adds a blob whose bytes are there already.
+  virtual Result<std::uint32_t> add_bytes(const BlobKey& key, std::span<const std::byte> bytes) {
+    return add_blob(key, bytes.size(), [&](std::span<std::byte> target) {
+      if (!bytes.empty()) std::memcpy(target.data(), bytes.data(), bytes.size());
+      return Status();
+    });
+  }
   /// Adds a weight that stays where its source has it: only the place and a hash are stored.
   /// Errors   Unsupported for a tensor whose bytes stand in no file and that is not small.
   virtual Result<std::uint32_t> add_source(const Tensor& weight, const WeightOrigin& origin,

@@ -13,6 +13,8 @@ namespace {
 
 /// Subgraphs and element types nest at most this deep.
 constexpr int kDepth_max = 32;
+/// What room is made for at once: counts are not to be believed.
+constexpr std::size_t kReserved_max = 8192;
 
 enum class ConstantForm : std::uint8_t { None, Inside, Numbered, Sparse };
 constexpr std::size_t kConstantForms = 4;
@@ -375,6 +377,7 @@ class Decoder {
     SDX_TRY(read_values(graph, outer_values));
     SDX_TRY(read_ends(graph));
     const std::size_t node_count = reader_.count();
+    graph.reserve(0, std::min(node_count, kReserved_max));
     for (std::size_t i = 0; i < node_count; ++i) {
       SDX_TRY(reader_.take_status());
       SDX_TRY(read_node(graph, depth));
@@ -395,6 +398,7 @@ class Decoder {
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
       reader_.refuse("a value is captured twice");
     }
+    graph.reserve(std::min(count, kReserved_max), 0);
     for (std::size_t i = 0; i < count; ++i) {
       std::string name = read_text();
       Type type = read_type(0);
