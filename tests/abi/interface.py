@@ -132,10 +132,16 @@ class Library:
         self.call(table, name, *arguments, ctypes.byref(out))
         return out
 
-    def text(self, name, *arguments, table="OrtApi"):
-        """Call a function whose last parameter takes a C string; returns it or None."""
+    def text(self, name, *arguments, table="OrtApi", allocator=None):
+        """Call a function whose last parameter takes a C string; returns it or None.
+
+        The string is given back to the allocator, where there is one.
+        """
         out = self.make(name, *arguments, table=table)
-        return ctypes.string_at(out.value).decode() if out.value else None
+        found = ctypes.string_at(out.value).decode() if out.value else None
+        if allocator is not None:
+            self.AllocatorFree(allocator, out)
+        return found
 
     def number(self, name, *arguments, kind=ctypes.c_size_t, table="OrtApi"):
         """Call a function whose last parameter takes a number; returns it."""

@@ -67,9 +67,9 @@ def test_compatibility_is_read_from_the_metadata(api, allocator, tmp_path):
         ("GetCompatibilityInfoFromModel", (str(path),)),
         ("GetCompatibilityInfoFromModelBytes", (model, len(model))),
     ]:
-        assert api.text(name, *arguments, "X", allocator) == "v1"
-        assert api.text(name, *arguments, "Empty", allocator) == ""
-        assert api.text(name, *arguments, "Other", allocator) is None
+        for ep_type, expected in [("X", "v1"), ("Empty", ""), ("Other", None)]:
+            found = api.text(name, *arguments, ep_type, allocator, allocator=allocator)
+            assert found == expected
         for ep_type, given in [("", allocator), (None, allocator), ("X", None)]:
             with pytest.raises(Failure) as error:
                 api.text(name, *arguments, ep_type, given)

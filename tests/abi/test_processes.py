@@ -1,5 +1,6 @@
 """How the library behaves with the process around it: closing, threads, exit, fork."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -159,6 +160,18 @@ print("open" if "libonnxruntime" in Path("/proc/self/maps").read_text() else "cl
 print(is_caught() - before)
 """
 
+# What a process needs to run a library that is built with a sanitizer.
+KEPT = ("LD_PRELOAD", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS")
+
+
+def environment():
+    """Variables of a script's process: few, so that it behaves alike everywhere."""
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    # These scripts leave sessions behind, or take the library away from what belongs to it.
+    if "ASAN_OPTIONS" in kept:
+        kept["ASAN_OPTIONS"] += ":detect_leaks=0"
+    return {**kept, "SARDONYX_LIBRARY": default_library(), "PATH": "/usr/bin:/bin"}
+
 
 @pytest.fixture
 def script(tmp_path):
@@ -175,7 +188,7 @@ def script(tmp_path):
             text=True,
             check=False,
             timeout=300,
-            env={"SARDONYX_LIBRARY": default_library(), "PATH": "/usr/bin:/bin"},
+            env=environment(),
         )
         assert done.returncode == 0, f"exit status {done.returncode}: {done.stderr}"
         assert done.stderr == ""
