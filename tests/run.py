@@ -79,6 +79,7 @@ STEPS = (
     ),
     Step("build asan", (configure("asan"), build("asan"))),
     Step("sanitized tests", (ctest("asan"),), ("build asan",)),
+    Step("sanitized interface", (python("tests/abi/sanitize.py", "address"),), ("build asan",)),
     Step(
         "timed cases",
         (python("-m", "pytest", "-q", "-m", "timed", "tests/cases"),),
@@ -93,6 +94,12 @@ STEPS = (
     ),
     Step("build tsan", (configure("tsan"), build("tsan")), only_all=True),
     Step("thread sanitizer", (ctest("tsan"),), ("build tsan",), only_all=True),
+    Step(
+        "interface on the thread sanitizer",
+        (python("tests/abi/sanitize.py", "thread"),),
+        ("build tsan",),
+        only_all=True,
+    ),
 )
 
 

@@ -3,9 +3,9 @@
 
     sanitize.py address|thread [--build FOLDER] [ARGUMENTS FOR PYTEST]
 
-The library is that of the preset asan or tsan, below build/. Whatever the sanitizer reports ends the
-process that it happens in, and with it the test. What is suppressed, and why, stands in the files
-beside this one: lsan.supp and tsan.supp.
+The library is that of the preset asan or tsan, below build/. Whatever the sanitizer reports ends
+the process that it happens in, and with it the test. What is suppressed, and why, stands in the
+files beside this one: lsan.supp and tsan.supp.
 """
 
 import argparse
