@@ -14,7 +14,7 @@ RELEASE := build/release
 # The package of the build tree, before anything of that name that is installed.
 RUN_PYTHON := PYTHONPATH=$(CURDIR)/$(RELEASE)/python RT=sardonyx $(VENV_PYTHON)
 
-.PHONY: build demo test test-all cases bench models fuzz conformance style install clean help \
+.PHONY: build demo test test-all cases bench bench-processes models fuzz conformance style install clean help \
 	test-plugins test-clients \
 	system python python-test python-bench
 
@@ -36,6 +36,9 @@ cases: build python-test ## the tests that measure time and memory; they need a 
 
 bench: build python-bench ## Sardonyx, ONNX Runtime and OpenVINO side by side on the models
 	$(RUN_PYTHON) bench/run.py --models-folder $(MODELS) $(BENCH)
+
+bench-processes: build python-bench ## memory of processes that run one model, side by side
+	$(RUN_PYTHON) bench/processes.py $(BENCH)
 
 test-plugins: build python-test ## install vendor plugin libraries and run each; see docs/plugins.md
 	$(RUN_PYTHON) tests/plugins/run.py $(PLUGINS)
