@@ -64,6 +64,7 @@ from .inspect import (
     plan_model,
 )
 from .options import RunOptions, SessionOptions
+from .refit import refit
 from .runtime import (
     disable_telemetry_events,
     enable_telemetry_events,
@@ -147,6 +148,7 @@ __all__ = [
     "get_version_string",
     "plan_model",
     "preload_dlls",
+    "refit",
     "register_execution_provider_library",
     "set_default_logger_callback",
     "set_default_logger_severity",

@@ -356,6 +356,24 @@ std::string end_profiling(Session& session) {
   return take_string(path);
 }
 
+void refit(Session& session, const std::vector<std::string>& names, nb::list values) {
+  if (!own_api()) throw nb::value_error("refit() needs the library of Sardonyx itself");
+  std::vector<const char*> texts;
+  for (const std::string& name : names) texts.push_back(name.c_str());
+  std::vector<const OrtValue*> weights;
+  for (nb::handle value : values) {
+    const Value* inside = value_in(value);
+    weights.push_back(inside == nullptr ? nullptr : inside->handle.get());
+  }
+  OrtSession* handle = session.handle.get();
+  OrtStatus* status = nullptr;
+  {
+    const nb::gil_scoped_release release;
+    status = own_api()->SessionRefit(handle, texts.data(), weights.data(), weights.size());
+  }
+  check(status);
+}
+
 nb::object describe_session(const Session& session) {
   if (!own_api()) return nb::none();
   char* json = nullptr;
@@ -397,6 +415,7 @@ void bind_session(nb::module_& module) {
       .def("ep_devices", &ep_devices)
       .def("end_profiling", &end_profiling)
       .def("describe", &describe_session)
+      .def("refit", &refit, nb::arg("names"), nb::arg("values"))
       .def("profiling_start_ns", [](const Session& self) {
         uint64_t start = 0;
         check(api().SessionGetProfilingStartTimeNs(self.handle.get(), &start));

@@ -70,6 +70,29 @@ OrtStatus* SessionOptionsSetProgressFunction(OrtSessionOptions* options,
   });
 }
 
+OrtStatus* SessionRefit(OrtSession* session, const char* const* names,
+                        const OrtValue* const* weights, size_t count) noexcept {
+  return guarded("SessionRefit", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    if (count != 0) SDX_TRY(require(names, "names"));
+    if (count != 0) SDX_TRY(require(weights, "weights"));
+    std::vector<std::pair<std::string, Tensor>> all;
+    for (size_t i = 0; i < count; ++i) {
+      SDX_TRY(require(names[i], "names[i]"));
+      SDX_TRY(require(weights[i], "weights[i]"));
+      const Tensor* tensor = weights[i]->datum.tensor();
+      if (tensor == nullptr || place_of(*tensor) != nullptr) {
+        return failure(Code::InvalidArgument,
+                       "weight '{}' should be a tensor in the processor's memory", names[i]);
+      }
+      // The caller's memory may change or go.
+      SDX_ASSIGN(Tensor own, clone(*tensor));
+      all.emplace_back(names[i], std::move(own));
+    }
+    return session->session->refit(all);
+  });
+}
+
 OrtStatus* SetRandomSeed(int64_t seed) noexcept {
   return guarded("SetRandomSeed", [&]() -> Status {
     set_random_seed(seed);

@@ -1,7 +1,10 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -19,6 +22,29 @@
 #include "session/random_seed.h"
 
 namespace sardonyx {
+
+namespace {
+
+/// What runs use, which refit() replaces as a whole.
+struct Running {
+  std::shared_ptr<Compiled> compiled;
+  std::vector<std::shared_ptr<const void>> keep_alive;
+  /// Those of keep_alive that are files.
+  MappedFiles files;
+};
+
+/// Takes the compiled part out of `made`.
+Result<std::shared_ptr<const Running>> make_running(CompiledModel& made,
+                                                    std::vector<std::shared_ptr<const void>> kept) {
+  auto running = std::make_shared<Running>();
+  running->compiled = std::move(made.compiled);
+  running->keep_alive = std::move(kept);
+  running->keep_alive.insert(running->keep_alive.end(), made.files.begin(), made.files.end());
+  SDX_ASSIGN(running->files, whole_files(running->keep_alive));
+  return std::shared_ptr<const Running>(std::move(running));
+}
+
+}  // namespace
 
 struct Session::Impl {
   std::shared_ptr<Environment> environment;
@@ -39,9 +65,13 @@ struct Session::Impl {
   std::shared_ptr<ThreadPool> pool;
   CompiledModel compiled;
   std::unique_ptr<TraceProfiler> profiler;
-  std::vector<std::shared_ptr<const void>> keep_alive;
-  /// Those of keep_alive that are files.
-  MappedFiles files;
+  std::atomic<std::shared_ptr<const Running>> running;
+  /// The file that the model was read from, and its state then; "" for none.
+  std::string path;
+  FileIdentity path_identity;
+  /// One refit at a time; what all of them have set.
+  std::mutex refit_mutex;
+  std::map<std::string, Tensor> refitted;
   std::atomic<std::uint64_t> run_count{0};
 
   void describe(const Model& model);
@@ -227,14 +257,17 @@ Status finish_loading(Model model, std::span<const DimDenotation> denotations,
   SDX_TRY(prepare_model(model, session.options, denotations));
   session.describe(model);
   SDX_ASSIGN(session.pool, make_pool(*session.environment, session.options));
-  session.keep_alive = model.keep_alive;
+  if (!model.path.empty()) {
+    session.path = model.path;
+    SDX_ASSIGN(session.path_identity, identify_file(model.path));
+  }
+  const auto kept = model.keep_alive;
   SDX_ASSIGN(session.compiled, compile_model(std::move(model), *session.environment,
                                              session.options, *session.pool,
                                              context ? &*context : nullptr, sources));
   SDX_TRY(report_progress(session.options, LoadStage::Ready));
-  session.keep_alive.insert(session.keep_alive.end(), session.compiled.files.begin(),
-                            session.compiled.files.end());
-  SDX_ASSIGN(session.files, whole_files(session.keep_alive));
+  SDX_ASSIGN(auto running, make_running(session.compiled, kept));
+  session.running.store(std::move(running));
   if (session.profiler != nullptr) {
     session.profiler->record_session("session_initialization", start, Profiler::Clock::now());
   }
@@ -345,26 +378,28 @@ bool Session::reaches(const Place& place) const {
   return std::any_of(own.begin(), own.end(), moves);
 }
 const Place* Session::input_place(std::size_t index) const {
-  const auto* device = dynamic_cast<const DeviceCompiled*>(impl_->compiled.compiled.get());
+  const auto running = impl_->running.load();
+  const auto* device = dynamic_cast<const DeviceCompiled*>(running->compiled.get());
   const auto found = impl_->input_index.find(impl_->inputs[index].name);
   return device == nullptr || found == impl_->input_index.end()
              ? nullptr
              : device->input_place(found->second);
 }
 const Place* Session::output_place(std::size_t index) const {
-  const auto* device = dynamic_cast<const DeviceCompiled*>(impl_->compiled.compiled.get());
+  const auto running = impl_->running.load();
+  const auto* device = dynamic_cast<const DeviceCompiled*>(running->compiled.get());
   return device == nullptr ? nullptr : device->output_place(index);
 }
 const std::vector<AssignedPart>& Session::assigned_parts() const {
   return impl_->compiled.assigned_parts;
 }
 CompiledMemory Session::memory() const {
-  const auto& compiled = impl_->compiled.compiled;
-  return compiled != nullptr ? compiled->memory() : CompiledMemory{};
+  const auto running = impl_->running.load();
+  return running != nullptr ? running->compiled->memory() : CompiledMemory{};
 }
 const Graph* Session::optimized_graph() const {
-  const auto& compiled = impl_->compiled.compiled;
-  return compiled != nullptr ? compiled->optimized_graph() : nullptr;
+  const auto running = impl_->running.load();
+  return running != nullptr ? running->compiled->optimized_graph() : nullptr;
 }
 
 namespace {
@@ -508,7 +543,8 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
                     std::span<const std::string_view> output_names, std::span<Datum> outputs,
                     const RunOptions& run_options) {
   Impl& impl = *impl_;
-  if (impl.compiled.compiled == nullptr) {
+  const auto running = impl.running.load();
+  if (running == nullptr) {
     return failure(Code::InvalidArgument,
                    "the session is still open to changes: it runs when it is finished");
   }
@@ -560,19 +596,83 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
         break;
       }
       SDX_TRY(run_told(own, run_options, [&] {
-        return impl.compiled.compiled->run(feeds.data(), results.data(), state);
+        return running->compiled->run(feeds.data(), results.data(), state);
       }));
       if (!want_another_run(own, run_options)) break;
     }
   }
   SDX_TRY(profiler.finish(run_options.profile_prefix, start));
-  SDX_TRY(check_undamaged(impl.files, feeds.data()));
+  SDX_TRY(check_undamaged(running->files, feeds.data()));
   for (std::size_t i = 0; i < output_names.size(); ++i) {
     const std::size_t index = impl.output_index.find(output_names[i])->second;
     SDX_TRY(hand_out(impl.compiled.own_providers, results.data()[index], asked.data()[index],
                      outputs[i]));
   }
-  if (run_options.shrink) impl.compiled.compiled->shrink();
+  if (run_options.shrink) running->compiled->shrink();
+  return {};
+}
+
+namespace {
+
+/// Puts other elements in the place of an initializer's.
+Status set_initializer(Graph& graph, const std::string& name, const Tensor& tensor) {
+  std::vector<std::string> names;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    Value& value = graph.value(id);
+    if (!value.constant) continue;
+    names.push_back(value.name);
+    if (value.name != name) continue;
+    if (value.constant->dtype() != tensor.dtype() || value.constant->shape() != tensor.shape()) {
+      return failure(Code::InvalidArgument, "initializer '{}' is {} of shape {}, found {} of {}",
+                     name, dtype_name(value.constant->dtype()), value.constant->shape().to_string(),
+                     dtype_name(tensor.dtype()), tensor.shape().to_string());
+    }
+    graph.set_constant(id, tensor);
+    value.origin = nullptr;
+    return {};
+  }
+  const std::string guess = nearest(name, names);
+  return failure(Code::InvalidArgument, "the model has no initializer '{}'{}", name,
+                 guess.empty() ? "" : fmt::format(" (did you mean '{}'?)", guess));
+}
+
+/// The model of a session, as it was when the session was made.
+Result<Model> read_again(const Session::Impl& session) {
+  if (session.path.empty() || !session.compiled.own_providers.empty()) {
+    return failure(Code::InvalidArgument,
+                   "weights can be changed in sessions of models from a file, on the processor "
+                   "alone");
+  }
+  SDX_ASSIGN(const FileIdentity identity, identify_file(session.path));
+  if (identity != session.path_identity) {
+    return failure(Code::InvalidArgument, "'{}' has changed since the session was made",
+                   session.path);
+  }
+  return read_model(session.path, session.options.read);
+}
+
+}  // namespace
+
+Status Session::refit(std::span<const std::pair<std::string, Tensor>> weights) {
+  Impl& impl = *impl_;
+  const FreedMemoryScope freed_memory;
+  const std::lock_guard lock(impl.refit_mutex);
+  if (impl.running.load() == nullptr) {
+    return failure(Code::InvalidArgument, "the session is still open to changes");
+  }
+  SDX_ASSIGN(Model model, read_again(impl));
+  std::map<std::string, Tensor> refitted = impl.refitted;
+  for (const auto& [name, tensor] : weights) refitted.insert_or_assign(name, tensor);
+  for (const auto& [name, tensor] : refitted) {
+    SDX_TRY(set_initializer(model.graph, name, tensor));
+  }
+  SDX_TRY(prepare_model(model, impl.options, {}));
+  const auto kept = model.keep_alive;
+  SDX_ASSIGN(CompiledModel made, compile_model(std::move(model), *impl.environment, impl.options,
+                                               *impl.pool, nullptr, {}));
+  SDX_ASSIGN(auto running, make_running(made, kept));
+  impl.running.store(std::move(running));
+  impl.refitted = std::move(refitted);
   return {};
 }
 

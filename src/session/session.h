@@ -175,6 +175,15 @@ class Session {
              std::span<const std::string_view> output_names, std::span<Datum> outputs,
              const RunOptions& run_options = {});
 
+  /// Gives initializers other elements, of the same types and shapes. Runs that have begun end with
+  /// the old ones; other sessions that share these are not touched. Weights that stay are not
+  /// packed again. What optimized_graph() told goes.
+  /// Errors   InvalidArgument for a name, type or shape that does not fit, and for a session that
+  ///          was not made from a file or has providers of its own; those of load(). The session is
+  ///          as before then.
+  /// Cost     that of loading without packing, and a pass over all weights.
+  Status refit(std::span<const std::pair<std::string, Tensor>> weights);
+
   /// Ends profiling and writes the trace; "" when profiling was off.
   Result<std::string> end_profiling();
   /// Nanoseconds of the steady clock when profiling began; 0 when it is off.
