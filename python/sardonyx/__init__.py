@@ -12,7 +12,12 @@ provider that cannot be had is an error; messages name what was expected and wha
 
 from . import _native, errors
 from .binding import IOBinding
-from .compiler import ModelCompiler, OrtEpContextDataBuffer, OrtExternalInitializerInfo
+from .compiler import (
+    ModelCompiler,
+    OrtEpContextData,
+    OrtEpContextDataBuffer,
+    OrtExternalInitializerInfo,
+)
 from .devices import (
     LoraAdapter,
     OrtArenaCfg,
@@ -108,6 +113,7 @@ __all__ = [
     "OrtDeviceVendorId",
     "OrtEpAssignedNode",
     "OrtEpAssignedSubgraph",
+    "OrtEpContextData",
     "OrtEpContextDataBuffer",
     "OrtEpDevice",
     "OrtExecutionProviderDevicePolicy",

@@ -7,7 +7,12 @@ from . import _native, environment
 from .enums import GraphOptimizationLevel, OrtCompileApiFlags, OrtWeightlessSupport
 from .errors import InvalidArgument
 
-__all__ = ["ModelCompiler", "OrtEpContextDataBuffer", "OrtExternalInitializerInfo"]
+__all__ = [
+    "ModelCompiler",
+    "OrtEpContextData",
+    "OrtEpContextDataBuffer",
+    "OrtExternalInitializerInfo",
+]
 
 
 class OrtEpContextDataBuffer:
@@ -44,6 +49,42 @@ class OrtEpContextDataBuffer:
         if not self.is_allocated:
             raise RuntimeError("the function must allocate its output buffer")
         return bytes(self._data)
+
+
+class OrtEpContextData:
+    """Compiled data that a writing function gets, good until it returns."""
+
+    def __init__(self, data):
+        self._view = memoryview(data)
+
+    @property
+    def size(self):
+        """Bytes that there are."""
+        return len(self._open())
+
+    def read(self, offset=0, length=None):
+        """Copy some of the bytes, by default all."""
+        view = self._open()
+        end = len(view) if length is None else offset + length
+        if not 0 <= offset <= end <= len(view):
+            raise ValueError(
+                f"bytes {offset} to {end} are not within the {len(view)} that there are"
+            )
+        return bytes(view[offset:end])
+
+    def __bytes__(self):
+        return self.read()
+
+    def __len__(self):
+        return self.size
+
+    def _open(self):
+        if self._view is None:
+            raise RuntimeError("the data is gone: it may be read until the function returns")
+        return self._view
+
+    def _close(self):
+        self._view = None
 
 
 class OrtExternalInitializerInfo:
@@ -157,10 +198,18 @@ class ModelCompiler:
         self._native.set_binary_information(folder, os.fspath(model_name))
 
     def set_ep_context_data_write_func(self, write_func):
-        """Hand compiled data to a function (name, bytes) instead of writing files."""
+        """Hand compiled data to a function (name, OrtEpContextData) instead of writing files."""
         if not callable(write_func):
-            raise TypeError(f"expected a function of a name and bytes, found {write_func!r}")
-        self._native.set_write_data(write_func)
+            raise TypeError(f"expected a function of a name and data, found {write_func!r}")
+
+        def write(name, content):
+            data = OrtEpContextData(content)
+            try:
+                write_func(name, data)
+            finally:
+                data._close()
+
+        self._native.set_write_data(write)
 
     def clear_ep_context_data_write_func(self):
         """Write compiled data to files again."""

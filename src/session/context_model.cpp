@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "base/build_id.h"
-#include "base/hash.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
 #include "session/compiled_model.h"
@@ -142,7 +141,7 @@ Status ContextModel::describe_sources() {
   for (const std::string& source : sources_) {
     SDX_ASSIGN(const auto file, MappedFile::open(source));
     described.push_back(
-        {file->path(), file->identity(), hash_bytes(file->bytes()), file->path() == model_file});
+        {file->path(), file->identity(), file->hash(), file->path() == model_file});
   }
   described_ = std::move(described);
   return {};

@@ -153,7 +153,7 @@ def test_the_data_can_be_written_and_read_by_functions(source, tmp_path):
     kept = {}
     compiler = ModelCompiler(SessionOptions(), source)
     compiler.set_ep_context_data_write_func(
-        lambda name, data: kept.__setitem__(name, bytes(value ^ 0x5A for value in data))
+        lambda name, data: kept.__setitem__(name, bytes(value ^ 0x5A for value in data.read()))
     )
     target = tmp_path / "secret_ctx.onnx"
     compiler.compile_to_file(target)
@@ -400,6 +400,24 @@ def test_a_session_refuses_places_for_its_compiled_model(source, tmp_path):
         InferenceSession(source.read_bytes(), context_options())
     run(source.read_bytes(), context_options(file_path=str(tmp_path / "b_ctx.onnx")))
     run(tmp_path / "b_ctx.onnx")
+
+
+def test_written_data_is_read_in_parts_while_the_function_runs(source):
+    kept = []
+
+    def write(_, data):
+        first = data.read(0, 100)
+        assert first + data.read(100) == data.read() == bytes(data)
+        assert data.size == len(data)
+        with pytest.raises(ValueError, match="not within"):
+            data.read(data.size, 1)
+        kept.append(data)
+
+    compiler = ModelCompiler(SessionOptions(), source)
+    compiler.set_ep_context_data_write_func(write)
+    compiler.compile_to_bytes()
+    with pytest.raises(RuntimeError, match="gone"):
+        kept[0].read()
 
 
 def test_a_source_of_another_type_is_refused():
