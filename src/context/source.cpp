@@ -23,13 +23,6 @@ void collect_files(const Graph& graph, std::set<std::string>& files) {
   }
 }
 
-Result<SourceFile> describe_file(const std::string& path, bool is_model) {
-  SDX_ASSIGN(const auto file, MappedFile::open(path));
-  SourceFile source{file->path(), file->identity(), file->hash(), is_model};
-  wait_until_distinct(source.identity);
-  return source;
-}
-
 /// The sources of one graph, being looked for.
 class Binder {
  public:
@@ -152,17 +145,24 @@ class Binder {
 
 }  // namespace
 
+Result<SourceFile> describe_source(const std::string& path, bool is_model) {
+  SDX_ASSIGN(const auto file, MappedFile::open(path));
+  SourceFile source{file->path(), file->identity(), file->hash(), is_model};
+  wait_until_distinct(source.identity);
+  return source;
+}
+
 Result<std::vector<SourceFile>> sources_of(const Graph& graph, const std::string& model_path) {
   std::set<std::string> files;
   collect_files(graph, files);
   std::vector<SourceFile> sources;
   if (!model_path.empty()) {
-    SDX_ASSIGN(SourceFile source, describe_file(model_path, true));
+    SDX_ASSIGN(SourceFile source, describe_source(model_path, true));
     files.erase(source.path);
     sources.push_back(std::move(source));
   }
   for (const std::string& file : files) {
-    SDX_ASSIGN(SourceFile source, describe_file(file, false));
+    SDX_ASSIGN(SourceFile source, describe_source(file, false));
     sources.push_back(std::move(source));
   }
   return sources;

@@ -19,6 +19,9 @@ inline Result<std::vector<SourceFile>> sources_of(const Model& model) {
   return sources_of(model.graph, model.path);
 }
 
+/// One of them.
+Result<SourceFile> describe_source(const std::string& path, bool is_model);
+
 /// Where a compiled model's sources are looked for.
 struct SourceLookup {
   /// Bytes of the source model, before all paths; they have to live as long as what is bound.

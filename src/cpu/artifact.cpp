@@ -26,6 +26,8 @@ constexpr std::size_t kInside_bytes = 64;
 constexpr std::size_t kLookedAt_bytes = 4096;
 /// A weight of a source at an odd place is copied if it is no larger.
 constexpr std::size_t kCopied_bytes = std::size_t{64} << 10;
+/// A model's file is searched for weights of which nothing else tells the place up to this size.
+constexpr std::size_t kSearched_bytes = std::size_t{256} << 20;
 /// Stands for elements that are not stored.
 constexpr std::uint32_t kNotStored = 0;
 
@@ -72,7 +74,24 @@ class Saver {
       return std::optional<std::uint32_t>();
     }
     constants_.push_back({tensor, value.name, value.origin, kNotStored, true, &graph != whole_});
+    if (options_.weightless != Weightless::None && value.origin == nullptr) {
+      constants_.back().origin = find_in_model(tensor);
+    }
     return std::optional(static_cast<std::uint32_t>(constants_.size() - 1));
+  }
+
+  /// Where the model's file has these elements: attributes of Constant nodes say nothing of it.
+  std::shared_ptr<const WeightOrigin> find_in_model(const Tensor& tensor) const {
+    if (options_.model == nullptr || options_.model->path.empty()) return nullptr;
+    const auto file = MappedFile::open(options_.model->path);
+    if (!file.ok() || (*file)->size() > kSearched_bytes) return nullptr;
+    const auto bytes = (*file)->bytes();
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string_view wanted(reinterpret_cast<const char*>(tensor.data()), tensor.byte_size());
+    const std::size_t found = text.find(wanted);
+    if (found == std::string_view::npos) return nullptr;
+    return std::make_shared<const WeightOrigin>(
+        WeightOrigin{(*file)->path(), found, tensor.byte_size()});
   }
 
   Result<Graph> reread(std::span<const std::byte> bytes) {

@@ -8,9 +8,6 @@
 
 namespace sardonyx {
 
-namespace {
-
-/// Gives copied nodes subgraphs of their own.
 void detach_subgraphs(Node& node) {
   for (auto& [name, attribute] : node.attributes) {
     if (auto* graph = std::get_if<std::shared_ptr<Graph>>(&attribute)) {
@@ -20,8 +17,6 @@ void detach_subgraphs(Node& node) {
     }
   }
 }
-
-}  // namespace
 
 std::string Node::describe(const Graph& graph) const {
   if (!name.empty()) return fmt::format("node '{}' ({})", name, op_type);

@@ -176,6 +176,9 @@ class Graph {
   std::uint64_t next_name_ = 0;
 };
 
+/// Gives a copied node subgraphs of its own, so that changing them leaves the original alone.
+void detach_subgraphs(Node& node);
+
 /// The subgraphs among a node's attributes.
 std::vector<Graph*> subgraphs(Node& node);
 std::vector<const Graph*> subgraphs(const Node& node);

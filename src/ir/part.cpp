@@ -43,6 +43,7 @@ class Extraction {
     Node node = original;
     for (ValueId& input : node.inputs) input = use(input);
     node.implicit_inputs.clear();
+    detach_subgraphs(node);
     for (Graph* subgraph : subgraphs(node)) {
       subgraph->map_captures([&](ValueId outer) { return use(outer); });
     }

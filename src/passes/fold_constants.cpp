@@ -49,7 +49,21 @@ class Folder {
     return type.is_tensor() && type.shape && type.shape->is_static();
   }
 
+  /// A Constant's tensor is there already: its node goes, whatever its size.
+  bool fold_constant_node(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (node.op_type != "Constant" || !node.domain.empty()) return false;
+    const Tensor* value = node.attributes.get_if<Tensor>("value");
+    if (value == nullptr) return false;
+    const Tensor kept = *value;
+    const ValueId output = node.outputs[0];
+    graph_.remove_node(id);
+    if (output != kNoValue) graph_.set_constant(output, kept);
+    return true;
+  }
+
   void fold(NodeId id) {
+    if (fold_constant_node(id)) return;
     const Node& node = graph_.node(id);
     const auto schema = find_schema(node.domain, node.op_type, node.opset);
     if (!schema.ok() || (*schema)->has(kNondeterministic)) return;

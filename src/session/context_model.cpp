@@ -9,6 +9,7 @@
 #include "base/build_id.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
+#include "context/source.h"
 #include "session/compiled_model.h"
 #include "session/load.h"
 
@@ -139,9 +140,8 @@ Status ContextModel::describe_sources() {
   const std::string model_file =
       placed_.model.path.empty() ? "" : real_path(placed_.model.path).string();
   for (const std::string& source : sources_) {
-    SDX_ASSIGN(const auto file, MappedFile::open(source));
-    described.push_back(
-        {file->path(), file->identity(), file->hash(), file->path() == model_file});
+    SDX_ASSIGN(SourceFile file, describe_source(source, real_path(source).string() == model_file));
+    described.push_back(std::move(file));
   }
   described_ = std::move(described);
   return {};

@@ -13,6 +13,7 @@
 #include "passes/pipeline.h"
 #include "session/custom_operators.h"
 #include "session/known_keys.h"
+#include "session/weightless.h"
 
 namespace sardonyx {
 
@@ -128,6 +129,8 @@ PassOptions pass_options(const Graph& graph, const SessionOptions& options, int 
   PassOptions result;
   result.folded_bytes_max = folding_bound(graph);
   result.level = level;
+  const auto weightless = requested_weightless(options);
+  result.keeps_weights = weightless.ok() && *weightless != Weightless::None;
   if (const auto found = options.entries.find("optimization.disable_specified_optimizers");
       found != options.entries.end()) {
     result.skipped = found->second;
