@@ -42,8 +42,11 @@ class OrtEpContextDataBuffer:
         return memoryview(self._data)
 
     def write(self, data):
-        """Set the whole content."""
-        self.allocate(len(data))[:] = data
+        """Set the content, as much as was asked for, or else as much as it is."""
+        memory = memoryview(self._data) if self.is_allocated else self.allocate(len(data))
+        if len(data) != len(memory):
+            raise ValueError(f"{len(data)} bytes were written, but {len(memory)} allocated")
+        memory[:] = data
 
     def _content(self):
         if not self.is_allocated:

@@ -35,6 +35,16 @@ bool is_there(const fs::path& file) {
   return fs::exists(file, error);
 }
 
+/// As ONNX Runtime does: plugins leave out what the operator's description says anyway, and look
+/// for it when they load.
+void add_defaults(Attributes& attributes) {
+  const std::pair<const char*, std::int64_t> kDefaults[] = {
+      {"main_context", 1}, {"embed_mode", 1}, {"max_size", 0}};
+  for (const auto& [name, value] : kDefaults) {
+    if (!attributes.has(name)) attributes.set(name, value);
+  }
+}
+
 bool names_all(const Graph& part, const std::vector<ValueId>& values,
                const std::vector<std::string>& names) {
   return std::all_of(values.begin(), values.end(), [&](ValueId id) {
@@ -79,6 +89,7 @@ Result<ContextNode> context_node_of(std::string_view ep_name, const OrtNode* mad
   Node bare = capi::bare_node(edited);
   ContextNode node{std::move(bare.name),       std::move(bare.domain), std::move(bare.op_type),
                    std::move(bare.attributes), edited.input_names,     edited.output_names};
+  if (node.op_type == "EPContext") add_defaults(node.attributes);
   const bool is_whole = names_all(part, part.outputs(), node.outputs);
   std::set<std::string_view> known;
   for (ValueId id = 0; id < part.value_count(); ++id) known.insert(part.value(id).name);

@@ -434,4 +434,8 @@ def test_a_buffer_of_compiled_data_is_allocated_once():
     buffer.allocate(2)[:] = b"ab"
     assert buffer.size == 2
     with pytest.raises(RuntimeError, match="already"):
-        buffer.write(b"cd")
+        buffer.allocate(2)
+    with pytest.raises(ValueError, match="3 bytes were written, but 2 allocated"):
+        buffer.write(b"cde")
+    buffer.write(b"cd")
+    assert buffer._content() == b"cd"

@@ -299,3 +299,157 @@ def test_the_old_key_is_deprecated(model, tmp_path):
     messages = json.loads(run("sardonyx", model[0], tmp_path, script))
     assert len(messages) == 1
     assert "ep.enable_weightless_mode" in messages[0]
+
+
+@pytest.mark.parametrize("embed", ["0", "1"], ids=["separate", "embedded"])
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_model_is_compiled(host, embed, model, tmp_path):
+    """Both parts in one file; what the library says about itself; loads in the other runtime."""
+    script = f"""
+    making["ep.context_embed_mode"] = "{embed}"
+    open_session(entries=making)
+    """
+    run(host, model[0], tmp_path, script)
+    made = onnx.load(tmp_path / "m_ctx.onnx")
+    nodes = [node for node in made.graph.node if node.op_type == "EPContext"]
+    assert [node.op_type for node in made.graph.node].count("EPContext") == 2
+    assert {node.domain for node in nodes} == {"com.microsoft"}
+    metadata = {entry.key: entry.value for entry in made.metadata_props}
+    assert metadata["ep_compatibility_info.EP"] == "example_ep;version=1.0"
+    assert len(made.graph.initializer) == 0
+    assert len(list(tmp_path.glob("*.bin"))) == (1 if embed == "0" else 0)
+    other = HOSTS[1 - HOSTS.index(host)]
+    run(other, tmp_path / "m_ctx.onnx", tmp_path, "save(open_session().run(None, feeds()))")
+    check_outputs(tmp_path, model[1])
+
+
+NODE_FAULTS = [
+    ("NullNode", "EP: OrtEp::Compile() returned a NULL EPContext node."),
+    ("ForeignNode", "objects that were not created with OrtModelEditorApi."),
+    ("NoFile", "but the provider wrote no such file"),
+]
+
+
+@pytest.mark.parametrize("fault, message", NODE_FAULTS)
+def test_a_node_that_cannot_be_right_is_refused(fault, message, model, tmp_path):
+    """And nothing is written."""
+    script = f"""
+    print(json.dumps(error_of(lambda: open_session({{"fault": "{fault}"}}, entries=making))))
+    """
+    text = json.loads(run("sardonyx", model[0], tmp_path, script))
+    assert message in text
+    assert list(tmp_path.glob("*_ctx.onnx")) == []
+
+
+@pytest.mark.parametrize("flags, refused", [("0", True), ("1", True), ("2", False), ("3", False)])
+@pytest.mark.parametrize("host", HOSTS)
+def test_data_are_written_by_a_function_of_the_program(host, flags, refused, model, tmp_path):
+    """If the provider says that it calls it: bit 2 of what it answers."""
+    script = f"""
+    kept = {{}}
+
+    def write(name, data):
+        kept[name] = len(bytes(data) if not hasattr(data, "read") else data.read())
+
+    def compile_model():
+        options = ort.SessionOptions()
+        devices = [d for d in ort.get_ep_devices() if d.ep_name == "EP"]
+        options.add_provider_for_devices(devices, {{"data_support": "{flags}"}})
+        compiler = ort.ModelCompiler(options, model)
+        compiler.set_ep_context_data_write_func(write)
+        compiler.compile_to_file(compiled)
+
+    text = error_of(compile_model)
+    print(json.dumps([text, kept]))
+    """
+    text, kept = json.loads(run(host, model[0], tmp_path, script))
+    assert list(tmp_path.glob("*.bin")) == []
+    if refused:
+        assert "EP 'EP' does not support the registered EPContext data write callback." in text
+        assert kept == {}
+        assert not (tmp_path / "m_ctx.onnx").exists()
+    else:
+        assert text == ""
+        assert list(kept) == ["m_ctx_EP.bin"]
+        assert kept["m_ctx_EP.bin"] > 4 * (8 * 16 + 16 * 4)
+
+
+GROUP = """
+def compile_group(stop, options=None):
+    for index, stem in enumerate(["m", "n"]):
+        entries = {"ep.context_enable": "1", "ep.context_embed_mode": "0",
+                   "ep.context_file_path": f"{folder}/{stem}_ctx.onnx",
+                   "ep.share_ep_contexts": "1"}
+        if index == stop:
+            entries["ep.stop_share_ep_contexts"] = "1"
+        open_session(options, entries=entries, model=f"{folder}/{stem}.onnx")
+
+def run_group():
+    for stem in ["n", "m", "n"]:
+        session = open_session(entries={"ep.share_ep_contexts": "1"},
+                               model=f"{folder}/{stem}_ctx.onnx")
+        save(session.run(None, feeds()))
+"""
+
+
+def run_group(host, model, folder, script):
+    """Run a script that compiles two equal models as a group."""
+    (folder / "n.onnx").write_bytes((folder / "m.onnx").read_bytes())
+    return run_script(host, EXAMPLE, model, folder, script, None, PRELUDE + GROUP)
+
+
+@pytest.mark.parametrize("stop", [0, 1, None], ids=["first", "last", "never"])
+@pytest.mark.parametrize("host", HOSTS)
+def test_models_share_their_data(host, stop, model, tmp_path):
+    """One file for a group, in which equal weights stand once."""
+    run_group(host, model[0], tmp_path, f"compile_group({stop})\nrun_group()")
+    check_outputs(tmp_path, model[1])
+    files = sorted(tmp_path.glob("*.bin"))
+    assert len(files) == (2 if stop == 0 else 1)
+    assert files[0].stat().st_size < 4 * (8 * 16 + 16 * 4) + 2048
+
+
+def test_a_group_is_ended_for_programs_that_forget_it(model, tmp_path):
+    """When the library goes; before that, loading says what is missing."""
+    script = """
+    compile_group(None, {"write": "last"})
+    text = error_of(run_group)
+    ort.unregister_execution_provider_library(name)
+    ort.register_execution_provider_library(name, library)
+    run_group()
+    print(json.dumps(text))
+    """
+    text = json.loads(run_group("sardonyx", model[0], tmp_path, script))
+    assert "does not exist" in text
+    assert "ep.stop_share_ep_contexts" in text
+    check_outputs(tmp_path, model[1])
+    assert len(list(tmp_path.glob("*.bin"))) == 1
+    assert sorted(path.name for path in tmp_path.glob("*_ctx.onnx")) == ["m_ctx.onnx", "n_ctx.onnx"]
+
+
+def test_shared_data_cannot_be_embedded(model, tmp_path):
+    """They belong to several models; nothing is written."""
+    script = """
+    making.update({"ep.context_embed_mode": "1", "ep.share_ep_contexts": "1"})
+    print(json.dumps(error_of(lambda: open_session(entries=making))))
+    """
+    text = json.loads(run("sardonyx", model[0], tmp_path, script))
+    assert "ep.context_embed_mode" in text
+    assert list(tmp_path.glob("*_ctx.onnx")) == []
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_compiled_model_may_leave_its_weights_to_the_runtime(host, model, tmp_path):
+    """The nodes take them as inputs, the data have none; the model says so."""
+    script = """
+    making["ep.enable_weightless_mode"] = "2"
+    open_session(entries=making)
+    save(open_session(model=compiled).run(None, feeds()))
+    """
+    run(host, model[0], tmp_path, script)
+    check_outputs(tmp_path, model[1])
+    made = onnx.load(tmp_path / "m_ctx.onnx")
+    inputs = [list(node.input) for node in made.graph.node if node.op_type == "EPContext"]
+    assert inputs == [["x", "w0"], ["s", "w1"]]
+    assert {entry.key: entry.value for entry in made.metadata_props}["weightless_mode"] == "2"
+    assert (tmp_path / "m_ctx_EP.bin").stat().st_size < 4 * 8 * 16

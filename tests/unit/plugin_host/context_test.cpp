@@ -93,6 +93,9 @@ TEST_CASE("the node that a plugin made has the inputs and outputs of its part") 
   CHECK(node->op_type == "EPContext");
   CHECK(node->inputs == std::vector<std::string>{"x"});
   CHECK(node->outputs == std::vector<std::string>{"y"});
+  CHECK(node->attributes.get_int("main_context", 7) == 1);
+  CHECK(node->attributes.get_int("embed_mode", 7) == 1);
+  CHECK(node->attributes.get_int("max_size", 7) == 0);
   const auto strange = context_node_of(kName, stranger, part.graph);
   REQUIRE_FALSE(strange.ok());
   CHECK(contains(strange.status().message(), "takes 'z'"));
