@@ -3,6 +3,7 @@
 #include "capi/handles.h"
 #include "capi/status.h"
 #include "report/report.h"
+#include "session/max_size.h"
 #include "session/random_seed.h"
 
 namespace sardonyx::capi::sardonyx_api {
@@ -22,6 +23,33 @@ OrtStatus* DescribeModel(const ORTCHAR_T* path, OrtAllocator* allocator, char** 
     SDX_TRY(require(path, "path"));
     SDX_ASSIGN(const Model model, read_model(path));
     return copy_text(allocator, describe_model(model), json);
+  });
+}
+
+OrtStatus* DescribeContext(const ORTCHAR_T* path, int verify_all, OrtAllocator* allocator,
+                           char** json) noexcept {
+  return guarded("DescribeContext", [&]() -> Status {
+    SDX_TRY(require(path, "path"));
+    SDX_ASSIGN(const std::string text, describe_context(path, verify_all != 0));
+    return copy_text(allocator, text, json);
+  });
+}
+
+OrtStatus* CollectContexts(const ORTCHAR_T* folder, int only_look, OrtAllocator* allocator,
+                           char** json) noexcept {
+  return guarded("CollectContexts", [&]() -> Status {
+    SDX_TRY(require(folder, "folder"));
+    SDX_ASSIGN(const std::string text, collect_contexts(folder, only_look != 0));
+    return copy_text(allocator, text, json);
+  });
+}
+
+OrtStatus* SetContextMaxSize(const ORTCHAR_T* path, int64_t max_size, size_t* changed) noexcept {
+  return guarded("SetContextMaxSize", [&]() -> Status {
+    SDX_TRY(require(path, "path"));
+    SDX_TRY(require(changed, "changed"));
+    SDX_ASSIGN(*changed, set_max_size(path, max_size));
+    return {};
   });
 }
 

@@ -34,9 +34,47 @@ struct BenchCommand {
   bool json = false;
 };
 
-/// One file each: run once, show what is in a file, measure.
+struct CompileCommand {
+  std::vector<std::string> paths;
+  std::string folder;
+  bool embed = false;
+  /// "none", "basic", "extended", "all"; "": all on the CPU, none for other providers.
+  std::string level;
+  /// "", "external" or "all": weights that stay in the source.
+  std::string weightless;
+  /// Libraries to register, "NAME=FILE".
+  std::vector<std::string> plugins;
+  /// Names of providers in order; empty: those of the plugins.
+  std::vector<std::string> providers;
+  /// "KEY=VALUE" each.
+  std::vector<std::string> provider_options;
+  std::vector<std::string> entries;
+  bool force = false;
+  bool json = false;
+};
+
+struct VerifyCommand {
+  std::vector<std::string> paths;
+  bool full = false;
+  bool json = false;
+};
+
+struct CacheCommand {
+  std::string folder;
+  bool full = false;
+  bool dry_run = false;
+  bool json = false;
+};
+
+/// One file each: run once, show what is in a file, measure, compile ahead of time, check compiled
+/// models, keep a folder of them.
 Status run(const RunCommand& command);
 Status inspect(const InspectCommand& command);
 Status bench(const BenchCommand& command);
+Status compile(const CompileCommand& command);
+Status verify(const VerifyCommand& command);
+Status list_cache(const CacheCommand& command);
+Status verify_cache(const CacheCommand& command);
+Status collect_cache(const CacheCommand& command);
 
 }  // namespace sardonyx::cli

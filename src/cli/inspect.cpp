@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/context_text.h"
 #include "cli/summary.h"
 
 namespace sardonyx::cli {
@@ -124,12 +125,46 @@ void print_rest(const Json& model) {
   }
 }
 
+bool has_compiled_parts(const Json& model) {
+  for (const Json& row : model["operators"]) {
+    if (text_of(row, "op_type") == "EPContext") return true;
+  }
+  return false;
+}
+
+/// What the model holds compiled; the rest of it has been printed.
+Status inspect_compiled(const InspectCommand& command) {
+  SDX_ASSIGN(const Json report, describe_context(command.path, false));
+  fmt::print("{}{}{}", compiled_nodes_text(report), containers_text(report), verdict_text(report));
+  return {};
+}
+
+/// A container of compiled models, or a folder of them.
+void print_context(const InspectCommand& command, const Json& report) {
+  if (command.json) {
+    print_json(report);
+  } else {
+    fmt::print("{}\n{}{}", command.path, containers_text(report), verdict_text(report));
+  }
+}
+
 }  // namespace
 
 Status inspect(const InspectCommand& command) {
-  SDX_ASSIGN(const Json model, describe(own_api().DescribeModel, command.path.c_str()));
+  auto described = describe(own_api().DescribeModel, command.path.c_str());
+  if (!described.ok()) {
+    const auto context = describe_context(command.path, false);
+    if (!context.ok()) return std::move(described).take_status();
+    print_context(command, *context);
+    return {};
+  }
+  Json model = *std::move(described);
+  const bool is_compiled = has_compiled_parts(model);
   if (command.json) {
-    fmt::print("{}\n", model.dump(2, ' ', false, Json::error_handler_t::replace));
+    if (is_compiled) {
+      SDX_ASSIGN(model["compiled"], describe_context(command.path, false));
+    }
+    print_json(model);
     return {};
   }
   fmt::print("{}\n", command.path);
@@ -139,7 +174,7 @@ Status inspect(const InspectCommand& command) {
   print_operators(model);
   print_weights(model["initializers"]);
   print_rest(model);
-  return {};
+  return is_compiled ? inspect_compiled(command) : Status();
 }
 
 }  // namespace sardonyx::cli

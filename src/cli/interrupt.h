@@ -10,10 +10,11 @@ void catch_interrupts();
 /// Whether somebody asked to stop.
 bool interrupted();
 
-/// While it lives, Ctrl-C terminates runs that use these options.
+/// While it lives, Ctrl-C terminates runs, or loading and compiling, that use these options.
 class InterruptScope {
  public:
   explicit InterruptScope(OrtRunOptions* options);
+  explicit InterruptScope(OrtSessionOptions* options);
   ~InterruptScope();
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;

@@ -25,6 +25,9 @@ constexpr const char* kMainExamples = R"(Examples:
   sardonyx run model.onnx                       does it run? with generated inputs
   sardonyx run model.onnx -i x=x.npy -o out     with an input of yours, outputs to files
   sardonyx bench model.onnx -t 1,2              how fast is it
+  sardonyx compile a.onnx b.onnx -o compiled    ahead of time, with one copy of the weights
+  sardonyx verify compiled/a_ctx.onnx           can it be used here, and is it up to date
+  sardonyx cache ls compiled                    a folder of compiled models
 "sardonyx COMMAND --help" explains each command with examples.
 Exit status: 0 done, 1 failed, 2 wrong arguments.)";
 
@@ -92,12 +95,16 @@ constexpr const char* kInspectExamples = R"(Examples:
   sardonyx inspect model.onnx                   inputs, outputs, operators, weights, metadata
   sardonyx inspect model.onnx --json            the same for programs
   sardonyx inspect model.onnx --json | jq .operators
+  sardonyx inspect model_ctx.onnx               of a compiled one: its data, and who shares it too
+  sardonyx inspect sardonyx_weights.bin         a container of compiled models
 Exit status: 0 done, 1 failed, 2 wrong arguments.)";
 
 void add_inspect(CLI::App& app, Action& action) {
   auto command = std::make_shared<InspectCommand>();
   CLI::App& sub = *app.add_subcommand("inspect", "Show what a model file holds");
-  sub.add_option("MODEL", command->path, "ONNX model")->required()->type_name("");
+  sub.add_option("MODEL", command->path, "ONNX model, or a container of compiled models")
+      ->required()
+      ->type_name("");
   sub.add_flag("--json", command->json, "Print JSON");
   sub.footer(kInspectExamples);
   sub.callback([command, &action] { action = [command] { return inspect(*command); }; });
@@ -139,6 +146,123 @@ void add_bench(CLI::App& app, Action& action) {
   sub.add_flag("--json", command->json, "Print JSON");
   sub.footer(kBenchExamples);
   sub.callback([command, &action] { action = [command] { return bench(*command); }; });
+}
+
+constexpr const char* kCompileExamples = R"(Examples:
+  sardonyx compile a.onnx b.onnx -o compiled    a_ctx.onnx, b_ctx.onnx and one sardonyx_weights.bin
+  sardonyx compile c.onnx -o compiled           another one later: weights that are there are shared
+  sardonyx compile a.onnx -o compiled --force   again, over the former one
+  sardonyx compile a.onnx -o compiled --embed   one file with everything
+  sardonyx compile a.onnx -o compiled --weightless            weights stay in a.onnx
+  sardonyx compile a.onnx -o compiled --weightless=external   those of its external data do
+  sardonyx compile a.onnx -o compiled --level basic           fewer graph passes before
+  sardonyx compile a.onnx -o out --plugin QNNExecutionProvider=libonnxruntime_providers_qnn.so \
+      --provider-option backend_type=htp        by a vendor's compiler
+  sardonyx compile a.onnx -o out --plugin ep=libep.so --provider ep
+  sardonyx compile a.onnx -o out -C sardonyx.compile_cpu_parts=1   a session entry
+  sardonyx compile a.onnx -o compiled --json    what was written, for programs
+A model that is being compiled when Ctrl-C comes leaves nothing behind; those before it are done.
+Exit status: 0 done, 1 failed, 2 wrong arguments.)";
+
+/// "" for KEY=VALUE.
+std::string check_entry(const std::string& entry) {
+  const std::size_t at = entry.find('=');
+  return at != std::string::npos && at > 0
+             ? ""
+             : fmt::format("expected KEY=VALUE, found '{}'", entry);
+}
+
+void add_compile_providers(CLI::App& sub, CompileCommand& command) {
+  const auto add = [&](const char* name, std::vector<std::string>& texts, const char* help,
+                       const char* type) {
+    return sub.add_option(name, texts, help)->type_name(type)->allow_extra_args(false);
+  };
+  add("--plugin", command.plugins, "Register a provider library; may be repeated", "NAME=FILE")
+      ->check(&check_entry);
+  add("--provider", command.providers,
+      "Compile with this provider (default: those of --plugin, else the CPU); may be repeated",
+      "NAME");
+  add("--provider-option", command.provider_options, "Option of the providers; may be repeated",
+      "KEY=VALUE")
+      ->check(&check_entry);
+  add("-C,--config", command.entries, "Session configuration entry; may be repeated", "KEY=VALUE")
+      ->check(&check_entry);
+}
+
+void add_compile(CLI::App& app, Action& action) {
+  auto command = std::make_shared<CompileCommand>();
+  CLI::App& sub = *app.add_subcommand("compile", "Compile models ahead of time into one folder");
+  sub.add_option("MODEL", command->paths, "ONNX models")->required()->type_name("");
+  sub.add_option("-o,--output", command->folder, "Folder of the compiled models")
+      ->required()
+      ->type_name("FOLDER");
+  sub.add_flag("--embed", command->embed, "Put the data into the models, not into a file beside");
+  sub.add_option("--level", command->level,
+                 "Graph passes before (default: all, or none for providers of vendors)")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
+  sub.add_flag("--weightless{all}", command->weightless,
+               "Leave weights in the source: external (those of external data) or all")
+      ->check(CLI::IsMember({"external", "all"}));
+  add_compile_providers(sub, *command);
+  sub.add_flag("--force", command->force, "Overwrite compiled models");
+  sub.add_flag("--json", command->json, "Print JSON");
+  sub.footer(kCompileExamples);
+  sub.callback([command, &action] { action = [command] { return compile(*command); }; });
+}
+
+constexpr const char* kVerifyExamples = R"(Examples:
+  sardonyx verify a_ctx.onnx           header, index, build, instruction set; states of the sources
+  sardonyx verify a_ctx.onnx --full    all bytes of its data and of the sources, too
+  sardonyx verify compiled/*_ctx.onnx compiled/sardonyx_weights.bin
+  sardonyx verify a_ctx.onnx --json    for programs
+What differs is named. Exit status: 0 usable, 1 not usable, or no compiled model, 2 wrong
+arguments.)";
+
+void add_verify(CLI::App& app, Action& action) {
+  auto command = std::make_shared<VerifyCommand>();
+  CLI::App& sub = *app.add_subcommand("verify", "Check compiled models without loading them");
+  sub.add_option("MODEL", command->paths, "Compiled models, or containers of them")
+      ->required()
+      ->type_name("");
+  sub.add_flag("--full", command->full, "Read and check all bytes");
+  sub.add_flag("--json", command->json, "Print JSON");
+  sub.footer(kVerifyExamples);
+  sub.callback([command, &action] { action = [command] { return verify(*command); }; });
+}
+
+constexpr const char* kCacheExamples = R"(Examples:
+  sardonyx cache ls compiled                models, containers, who shares what, what is unused
+  sardonyx cache ls compiled --json         the same for programs
+  sardonyx cache verify compiled --full     check everything; without --full headers and sources
+  sardonyx cache gc compiled --dry-run      what would be dropped
+  sardonyx cache gc compiled                drop graphs that no model of the folder names
+gc changes nothing when a model in the folder cannot be read; programs that use the folder are not
+disturbed. Exit status: 0 done, 1 failed or problems found, 2 wrong arguments.)";
+
+void add_cache(CLI::App& app, Action& action) {
+  auto command = std::make_shared<CacheCommand>();
+  CLI::App& sub = *app.add_subcommand("cache", "List, check and clean a folder of compiled models");
+  sub.require_subcommand(1);
+  sub.footer(kCacheExamples);
+  using Function = Status (*)(const CacheCommand&);
+  const auto add = [&](const char* name, const char* help, Function function) {
+    CLI::App* part = sub.add_subcommand(name, help);
+    part->add_option("FOLDER", command->folder, "Folder of compiled models")
+        ->required()
+        ->type_name("");
+    part->add_flag("--json", command->json, "Print JSON");
+    part->footer(kCacheExamples);
+    part->callback([command, &action, function] {
+      action = [command, function] { return function(*command); };
+    });
+    return part;
+  };
+  add("ls", "What is there", &list_cache);
+  add("verify", "Check everything that is there", &verify_cache)
+      ->add_flag("--full", command->full, "Read and check all bytes");
+  add("gc", "Drop what no model of the folder uses", &collect_cache)
+      ->add_flag("--dry-run", command->dry_run, "Only say what would be dropped");
 }
 
 std::string version_text() {
@@ -206,7 +330,7 @@ int run_action(const Action& action) {
 }
 
 int run_command(int argument_count, char** arguments) {
-  CLI::App app("Runs, inspects and measures ONNX models.", "sardonyx");
+  CLI::App app("Runs, inspects, measures and compiles ONNX models.", "sardonyx");
   app.set_version_flag("--version", version_text, "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.footer(kMainExamples);
@@ -216,6 +340,9 @@ int run_command(int argument_count, char** arguments) {
   add_run(app, action);
   add_inspect(app, action);
   add_bench(app, action);
+  add_compile(app, action);
+  add_verify(app, action);
+  add_cache(app, action);
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::Success& success) {

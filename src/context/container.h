@@ -5,11 +5,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/hash.h"
 #include "base/mapped_file.h"
 #include "base/status.h"
@@ -170,6 +172,13 @@ class ContainerWriter {
                                                          const std::atomic<bool>* cancel);
   /// A container to be embedded: bytes() has it after commit().
   static std::unique_ptr<ContainerWriter> in_memory();
+  /// Writes the container anew without the graphs whose keys `kept` does not give, and without the
+  /// blobs that only they used; one that keeps no graph is removed. `kept` is asked while nobody
+  /// else writes into the folder.
+  /// Errors   those of opening it and of `kept`; the file is as it was then.
+  static Status collect(
+      const std::string& path,
+      FunctionRef<Result<std::set<std::string>>(const ContainerIndex& index)> kept);
   virtual ~ContainerWriter() = default;
 
   /// Begins the next graph. The writer that it returns is good until finish_graph().

@@ -168,6 +168,11 @@ constexpr std::size_t kSlot_bytes = 512;
 
 }  // namespace
 
+bool begins_as_container(std::span<const std::byte> bytes) {
+  return bytes.size() >= kMagic.size() &&
+         std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
 std::uint64_t slot_offset(std::uint64_t generation) { return (1 + generation % 2) * kSlot_bytes; }
 
 std::vector<std::byte> encode_slot(ContainerSlot slot) {

@@ -16,6 +16,9 @@ std::vector<std::byte> encode_index(const ContainerIndex& index);
 /// Errors   InvalidModel for what is damaged.
 Result<ContainerIndex> decode_index(std::span<const std::byte> bytes, std::uint64_t end);
 
+/// Whether bytes begin as a container's do.
+bool begins_as_container(std::span<const std::byte> bytes);
+
 /// The header of a container with one slot.
 std::vector<std::byte> encode_header(const ContainerSlot& slot);
 /// A slot, and where it stands: those of one generation and the next lie apart.

@@ -246,6 +246,28 @@ class FileWriter final : public Writer {
     return {};
   }
 
+  /// Begins anew with some of the container's graphs; false when those are all it has, or none.
+  Result<bool> begin_with_some(
+      FunctionRef<Result<std::set<std::string>>(const ContainerIndex& index)> kept) {
+    remove_unfinished(path_);
+    SDX_ASSIGN(const auto container, Container::open(path_, Container::Check::UnlessKnown));
+    ContainerIndex index = container->index();
+    SDX_ASSIGN(const std::set<std::string> keys, kept(index));
+    const std::size_t dropped = std::erase_if(
+        index.graphs, [&](const StoredGraph& graph) { return !keys.contains(graph.key); });
+    if (dropped == 0) return false;
+    if (index.graphs.empty()) {
+      std::error_code ignored;
+      std::filesystem::remove(path_, ignored);
+      std::filesystem::remove(path_ + ".seen", ignored);
+      return false;
+    }
+    drop_unused_blobs(index);
+    generation_ = container->generation();
+    SDX_TRY(begin_with(*container, index));
+    return true;
+  }
+
   Status commit() override {
     const std::vector<std::byte> bytes = encode_index(index());
     ContainerSlot slot;
@@ -329,6 +351,15 @@ Result<std::unique_ptr<ContainerWriter>> ContainerWriter::extend(const std::stri
   auto writer = std::make_unique<FileWriter>(path, std::move(lock));
   SDX_TRY(writer->begin());
   return std::unique_ptr<ContainerWriter>(std::move(writer));
+}
+
+Status ContainerWriter::collect(
+    const std::string& path,
+    FunctionRef<Result<std::set<std::string>>(const ContainerIndex& index)> kept) {
+  SDX_ASSIGN(FolderLock lock, FolderLock::take(path, nullptr));
+  FileWriter writer(path, std::move(lock));
+  SDX_ASSIGN(const bool has_changed, writer.begin_with_some(kept));
+  return has_changed ? writer.commit() : Status();
 }
 
 std::unique_ptr<ContainerWriter> ContainerWriter::in_memory() {

@@ -29,6 +29,19 @@ std::string describe_model(const Model& model);
 /// The nodes that really run, each with its device and why it is there, and memory held.
 std::string describe_session(const Session& session);
 
+/// What compiled models hold and whether this process can use them: of a model, a container of
+/// compiled models, or a folder. Nodes of compiled parts, the containers' graphs, their sources,
+/// blobs and who shares them; "verdict" ("usable", "unusable", "not compiled") and "problems", each
+/// with its kind, file and message. What is wrong is no error but reported.
+/// Cost     microseconds beside reading the model, or with `checks_all` a pass over all files.
+/// Errors   those of reading a model.
+Result<std::string> describe_context(const std::string& path, bool checks_all);
+
+/// Drops graphs that no compiled model of the folder names from the folder's containers, and the
+/// blobs that only they used; `only_looks`: says what would be dropped.
+/// Errors   Unsupported when a model cannot be read: nothing is changed then.
+Result<std::string> collect_contexts(const std::string& folder, bool only_looks);
+
 /// Memory of this process as the system counts it.
 /// Errors   Unsupported where the system does not tell.
 Result<std::string> describe_memory();

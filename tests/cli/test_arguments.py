@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-COMMANDS = ("run", "inspect", "bench")
+COMMANDS = ("run", "inspect", "bench", "verify")
 
 
 def test_the_version(sardonyx):
@@ -15,7 +15,7 @@ def test_the_version(sardonyx):
     assert re.fullmatch(pattern, done.stdout)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, "compile", "cache"])
 def test_help_shows_an_example_of_every_option(sardonyx, command):
     """Each long or short name of an option stands in the examples too."""
     done = sardonyx(command, "--help")
@@ -40,6 +40,13 @@ def test_help_shows_an_example_of_every_option(sardonyx, command):
         (["run", "m.onnx", "-i", "x.npy"], "expected NAME=FILE"),
         (["run", "m.onnx", "--threads", "none"], "--threads"),
         (["bench", "m.onnx", "-n", "5", "--seconds", "1"], "--seconds"),
+        (["compile", "m.onnx"], "--output"),
+        (["compile", "m.onnx", "-o", "d", "--level", "most"], "--level"),
+        (["compile", "m.onnx", "-o", "d", "--weightless=some"], "--weightless"),
+        (["compile", "m.onnx", "-o", "d", "-C", "key"], "expected KEY=VALUE"),
+        (["compile", "m.onnx", "-o", "d", "--plugin", "lib.so"], "expected KEY=VALUE"),
+        (["verify"], "MODEL"),
+        (["cache"], "subcommand"),
         (["run"], "MODEL"),
         ([], "subcommand"),
     ],
