@@ -8,10 +8,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "session/borders.h"
 #include "session/compile.h"
+#include "session/compiled_cache.h"
 #include "session/context_model.h"
 #include "session/context_options.h"
 #include "session/load.h"
@@ -243,8 +245,8 @@ Session::~Session() {
 
 namespace {
 
-Status finish_loading(Model model, std::span<const DimDenotation> denotations,
-                      Session::Impl& session) {
+Status compile_session(Model model, std::span<const DimDenotation> denotations,
+                       Session::Impl& session) {
   const auto start = Profiler::Clock::now();
   if (session.options.is_profiling) session.profiler = std::make_unique<TraceProfiler>();
   SDX_ASSIGN(const auto context, context_options_of(session.options, model.path));
@@ -272,6 +274,35 @@ Status finish_loading(Model model, std::span<const DimDenotation> denotations,
     session.profiler->record_session("session_initialization", start, Profiler::Clock::now());
   }
   return {};
+}
+
+/// Runs the model as it is compiled in the session's cache; false: there is none, or it cannot be
+/// used.
+Result<bool> load_from_cache(const Model& model, Session::Impl& session) {
+  SDX_ASSIGN(const auto cache, CompiledCache::of(model, session.options));
+  if (!cache) return false;
+  const SessionOptions given = session.options;
+  for (const bool rebuilds : {false, true}) {
+    auto compiled = cache->open(*session.environment, model, given, rebuilds);
+    Status status = std::move(compiled).take_status();
+    if (status.ok()) {
+      cache->adapt(session.options);
+      status = compile_session(std::move(compiled).value(), {}, session);
+      if (status.ok()) return true;
+      session.options = given;
+    }
+    if (status.code() == Code::Cancelled) return status;
+    log(rebuilds ? Severity::Warning : Severity::Info,
+        "the compiled model '{}' in the cache {}: {}", cache->path(),
+        rebuilds ? "cannot be made" : "is made again", status.to_string());
+  }
+  return false;
+}
+
+Status finish_loading(Model model, std::span<const DimDenotation> denotations,
+                      Session::Impl& session) {
+  SDX_ASSIGN(const bool is_loaded, load_from_cache(model, session));
+  return is_loaded ? Status() : compile_session(std::move(model), denotations, session);
 }
 
 }  // namespace
