@@ -42,6 +42,7 @@ bench-processes: build python-bench ## memory of processes that run one model, s
 
 test-plugins: build python-test ## install vendor plugin libraries and run each; see docs/plugins.md
 	$(RUN_PYTHON) tests/plugins/run.py $(PLUGINS)
+	$(RUN_PYTHON) tests/plugins/contexts.py
 
 test-clients: build python-test ## run programs of other projects on the library; see docs/clients.md
 	$(RUN_PYTHON) tests/clients/run.py --models $(MODELS) $(CLIENTS)
