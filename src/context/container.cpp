@@ -19,14 +19,12 @@ Result<std::shared_ptr<const Container>> Container::open(const std::string& path
   Status status = container->read(container->file_->bytes());
   if (!status.ok()) return std::move(status).with(where);
   if (check == Check::Index) return std::shared_ptr<const Container>(std::move(container));
-  KnownFiles known = KnownFiles::beside(path);
-  const FileIdentity& identity = container->file_->identity();
-  const bool is_known =
-      check == Check::UnlessKnown && known.content(identity) == container->slot_.index_content;
-  if (!is_known) {
+  if (check == Check::All || !container->is_known()) {
     status = container->check_all();
     if (!status.ok()) return std::move(status).with(where);
+    const FileIdentity& identity = container->file_->identity();
     wait_until_distinct(identity);
+    KnownFiles known = KnownFiles::beside(path);
     known.add(identity, container->slot_.index_content);
     known.save();
   }
@@ -83,6 +81,11 @@ Result<std::span<const std::byte>> Container::program(const StoredGraph& graph) 
   if (hash_bytes(program) == graph.program_content) return program;
   return failure(Code::InvalidModel, "the program of '{}' in container '{}' is damaged",
                  graph.model_name, name_);
+}
+
+bool Container::is_known() const {
+  return file_ != nullptr &&
+         KnownFiles::beside(name_).content(file_->identity()) == slot_.index_content;
 }
 
 Status Container::check_all() const {

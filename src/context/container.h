@@ -142,6 +142,8 @@ class Container {
   /// The program of a graph.
   /// Errors   InvalidModel when it does not have its hash.
   Result<std::span<const std::byte>> program(const StoredGraph& graph) const;
+  /// Whether the file is in a state in which somebody checked all blobs before.
+  bool is_known() const;
   /// Checks the hashes of all blobs and programs.
   /// Errors   InvalidModel, naming the first that differs.
   Status check_all() const;

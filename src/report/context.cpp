@@ -259,7 +259,9 @@ void check_container(const Container& container, const std::vector<const StoredG
                      bool checks_all, Problems& problems) {
   const Status build = container.check_build();
   if (!build.ok()) problems.add("foreign", container.name(), build.message());
-  if (checks_all) check_bytes(container, problems);
+  // A file in a state that nobody has checked is checked when it is loaded, too.
+  const bool is_unknown = container.file() != nullptr && !container.is_known();
+  if (checks_all || is_unknown) check_bytes(container, problems);
   for (const StoredGraph* graph : graphs) {
     if (checks_all) {
       check_all_sources(container, *graph, problems);

@@ -154,6 +154,7 @@ def test_verify_tells_what_is_wrong(sardonyx, chains, compiled):
     data = bytearray(container.read_bytes())
     data[len(data) // 2] ^= 4
     container.write_bytes(data)
+    assert "damaged" in sardonyx("verify", compiled / "b_ctx.onnx").stdout
     assert "damaged" in sardonyx("verify", compiled / "b_ctx.onnx", "--full").stdout
     done = sardonyx("verify", chains[1])
     assert done.returncode == 1
