@@ -63,12 +63,16 @@ bool has_layout(const Node& node) {
   return std::find(kLayoutOps.begin(), kLayoutOps.end(), node.op_type) != kLayoutOps.end();
 }
 
-/// A number of the names in the graph, so that a model's parts are called alike in every session.
-std::uint64_t name_hash(const Graph& graph) {
+/// A number of the model's path and the names in it, so that its parts are called alike in every
+/// session, and those of models that share compiled data are told apart: such models often have the
+/// same names.
+std::uint64_t name_hash(const Model& model) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   const auto add = [&](const std::string& text) {
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   };
+  const Graph& graph = model.graph;
+  add(model.path);
   add(graph.name);
   for (const ValueId id : graph.inputs()) add(graph.value(id).name);
   for (const ValueId id : graph.outputs()) add(graph.value(id).name);
@@ -293,7 +297,7 @@ Result<std::vector<NodeGroup>> PluginProvider::offer(const Model& model,
                                                      std::span<const NodeId> free) const {
   std::vector<NodeGroup> groups;
   SDX_ASSIGN(const std::vector<NodeId> nodes, wanted(model.graph, free));
-  const std::uint64_t hash = name_hash(model.graph);
+  const std::uint64_t hash = name_hash(model);
   std::size_t kept_nodes = 0;
   SDX_TRY(ask(model, nodes, [&](const OrtEpGraphSupportInfo& info) {
     for (std::size_t i = 0; i < info.groups.size(); ++i) {
