@@ -125,7 +125,7 @@ Result<Model> CompiledCache::open(Environment& environment, const Model& model,
 
 void CompiledCache::adapt(SessionOptions& options) const {
   // Names of files prove nothing: the hash of the sources is the name of the compiled model.
-  options.entries.insert_or_assign(kIgnoreStaleEntry, "1");
+  options.entries.insert_or_assign(kIgnoreStaleEntry, std::string(1, '1'));
   options.entries.try_emplace(kSourceEntry, source_path_);
   options.dimensions_by_name.clear();
   options.dimensions_by_denotation.clear();
