@@ -45,15 +45,7 @@ Result<OrtAllocator*> Registry::create_allocator(const OrtEpDevice& device,
   OrtAllocator* allocator = nullptr;
   SDX_TRY(guarded_call(made->library->name(), "CreateAllocator",
                        [&] { return create(device.factory, &memory, options, &allocator); }));
-  const bool is_complete = allocator != nullptr && allocator->Alloc != nullptr &&
-                           allocator->Free != nullptr && allocator->Info != nullptr;
-  if (!is_complete) {
-    return failure(Code::Internal,
-                   "plugin library '{}': CreateAllocator returned {}, expected an allocator with "
-                   "Alloc, Free and Info",
-                   made->library->name(),
-                   allocator == nullptr ? "a null pointer" : "an incomplete one");
-  }
+  SDX_TRY(require_complete(made->library->name(), allocator));
   made->allocator = allocator;
   const std::lock_guard lock(mutex_);
   allocators_.push_back(std::move(made));

@@ -41,4 +41,14 @@ Status require_callback(std::string_view library, std::string_view name, bool is
                  library, name);
 }
 
+Status require_complete(std::string_view library, const OrtAllocator* allocator) {
+  const bool is_complete = allocator != nullptr && allocator->Alloc != nullptr &&
+                           allocator->Free != nullptr && allocator->Info != nullptr;
+  if (is_complete) return {};
+  return failure(Code::Internal,
+                 "plugin library '{}': CreateAllocator returned {}, expected an allocator with "
+                 "Alloc, Free and Info",
+                 library, allocator == nullptr ? "a null pointer" : "an incomplete one");
+}
+
 }  // namespace sardonyx::plugin_host

@@ -54,4 +54,7 @@ Result<std::string> read_text(std::string_view library, std::string_view name,
 /// A callback that has to be there.
 Status require_callback(std::string_view library, std::string_view name, bool is_there);
 
+/// An allocator that a library made for CreateAllocator.
+Status require_complete(std::string_view library, const OrtAllocator* allocator);
+
 }  // namespace sardonyx::plugin_host

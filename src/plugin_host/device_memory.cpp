@@ -33,14 +33,7 @@ Result<std::shared_ptr<DeviceMemory>> DeviceMemory::create(std::shared_ptr<const
       return shared(&handle.factory, &made->info_, nullptr, &allocator);
     }));
   }
-  const bool is_complete = allocator != nullptr && allocator->Alloc != nullptr &&
-                           allocator->Free != nullptr && allocator->Info != nullptr;
-  if (!is_complete) {
-    return failure(Code::Internal,
-                   "plugin library '{}': CreateAllocator returned {}, expected an allocator with "
-                   "Alloc, Free and Info",
-                   library, allocator == nullptr ? "a null pointer" : "an incomplete one");
-  }
+  SDX_TRY(require_complete(library, allocator));
   made->allocator_ = allocator;
   const OrtMemoryInfo* said = nullptr;
   guarded_void(library, "OrtAllocator::Info", [&] { said = allocator->Info(allocator); });
