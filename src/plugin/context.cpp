@@ -1,11 +1,11 @@
 #include "plugin/context.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 
 #include "base/build_id.h"
 #include "base/text.h"
+#include "context/context_node.h"
 #include "context/origins.h"
 #include "context/source.h"
 #include "ops/infer.h"
@@ -21,7 +21,6 @@ namespace fs = std::filesystem;
 /// Hosts of this version on have functions for compiled data.
 constexpr std::uint32_t kDataFunctions_since = 31;
 constexpr std::uint32_t kSourceBuffer_since = 29;
-constexpr std::size_t kKey_chars = 32;
 
 Result<Weightless> weightless_of(const std::string& mode, const std::string& older) {
   if (mode == "1") return Weightless::ExternalOnly;
@@ -136,22 +135,12 @@ Result<std::shared_ptr<const Container>> container_of(const Host& host,
                                                       const ContextOptions& options,
                                                       const Node& node,
                                                       const std::string& model_path) {
-  const std::string name = node.attributes.get_string("ep_cache_context", "");
-  if (node.attributes.get_int("embed_mode", 1) != 0) {
-    auto owner = std::make_shared<const std::string>(name);
-    return Container::from_bytes(std::as_bytes(std::span(*owner)), owner, "in the model itself");
-  }
-  if (options.read != nullptr) return read_with_function(host, options, name);
-  const fs::path relative(name);
-  const bool leads_out = std::find(relative.begin(), relative.end(), "..") != relative.end();
-  if (relative.empty() || relative.is_absolute() || leads_out) {
-    return failure(Code::InvalidModel,
-                   "attribute ep_cache_context is '{}', expected the name of a file in the folder "
-                   "of the compiled model",
-                   name);
+  if (node.attributes.get_int("embed_mode", 1) != 0) return embedded_container(node);
+  if (options.read != nullptr) {
+    return read_with_function(host, options, node.attributes.get_string("ep_cache_context", ""));
   }
   const fs::path model(model_path.empty() ? options.output_path : model_path);
-  return Container::open((model.parent_path() / relative).string(), Container::Check::UnlessKnown);
+  return named_container(node, model.parent_path());
 }
 
 }  // namespace
@@ -170,7 +159,7 @@ Result<ContextOptions> read_context_options(
   options.output_path = entry("ep.context_file_path");
   options.node_prefix = entry("ep.context_node_name_prefix");
   options.source_path = entry("ep.context_source_model_path");
-  options.ignores_stale_source = entry("sardonyx.context_ignore_stale_source") == "1";
+  options.ignores_stale_source = entry(kIgnoreStaleEntry) == "1";
   SDX_ASSIGN(options.weightless,
              weightless_of(entry("ep.enable_weightless_mode"), entry("ep.enable_weightless")));
   if (host.version >= kSourceBuffer_since) {
@@ -195,8 +184,7 @@ Result<ContextOptions> read_context_options(
 }
 
 bool is_own_context(const Node& node) {
-  return node.domain == "com.microsoft" && node.op_type == "EPContext" &&
-         node.attributes.get_string("source", "") == kEpName;
+  return is_context_node(node) && node.attributes.get_string("source", "") == kEpName;
 }
 
 Result<OrtNode*> keep_part(const Host& host, const ContextOptions& options,
@@ -251,21 +239,13 @@ Result<std::unique_ptr<Compiled>> load_part(const Host& host, const ContextOptio
   while (id < graph.node_count() && !is_own_context(graph.node(id))) ++id;
   const Node& node = graph.node(id);
   SDX_ASSIGN(auto container, container_of(host, options, node, model_path));
-  const std::string partition = node.attributes.get_string("partition_name", "");
-  const std::string key =
-      partition.substr(partition.size() - std::min(partition.size(), kKey_chars));
-  SDX_ASSIGN(const StoredGraph* stored, container->find(key));
   SourceLookup lookup;
   lookup.buffer = options.source_bytes;
   lookup.model_path = options.source_path;
   lookup.refuses_stale = !options.ignores_stale_source;
-  SDX_ASSIGN(const Artifact artifact, open_artifact(container, *stored, lookup));
-  SDX_ASSIGN(auto compiled, provider.load(artifact, compile_options));
-  const auto [inputs, outputs] = compiled->end_counts();
-  if (inputs == graph.inputs().size() && outputs == graph.outputs().size()) return compiled;
-  return failure(Code::InvalidModel,
-                 "node '{}' has {} inputs and {} outputs, but its stored graph has {} and {}",
-                 node.name, graph.inputs().size(), graph.outputs().size(), inputs, outputs);
+  SDX_ASSIGN(LoadedContext loaded,
+             load_stored(std::move(container), graph, node, provider, compile_options, lookup));
+  return std::move(loaded.compiled);
 }
 
 }  // namespace sardonyx::plugin

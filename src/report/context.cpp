@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 
 /// What the nodes of parts say that are kept in containers (ArtifactProvider::context_source).
 constexpr std::string_view kContainerSource = "SardonyxExecutionProvider";
-constexpr std::size_t kKey_chars = 32;
 /// So many weights that differ are named.
 constexpr std::size_t kNamed_max = 8;
 
@@ -241,10 +240,7 @@ Result<CompiledFile> read_compiled_file(const std::string& path) {
     if (node.is_removed || !is_context_node(node)) continue;
     CompiledNode compiled{id, {}, {}};
     if (node.attributes.get_string("source", "") == kContainerSource) {
-      const std::string partition = node.attributes.get_string("partition_name", "");
-      compiled.key = partition.size() <= kKey_chars
-                         ? partition
-                         : partition.substr(partition.size() - kKey_chars);
+      compiled.key = stored_key(node);
     }
     if (node.attributes.get_int("embed_mode", 1) == 0) {
       const std::string name = node.attributes.get_string("ep_cache_context", "");

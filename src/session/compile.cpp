@@ -157,8 +157,7 @@ std::vector<AssignedPart> describe_assignment(const Graph& graph, const std::vec
 /// Errors   InvalidArgument, naming the first node that does, when the options forbid it.
 Status check_fallback(const Model& model, const SessionOptions& options, std::size_t own_count,
                       const Assignment& assignment, const std::vector<NodeId>& order) {
-  const auto entry = options.entries.find("session.disable_cpu_ep_fallback");
-  if (entry == options.entries.end() || entry->second != "1") return {};
+  if (options.entry("session.disable_cpu_ep_fallback") != "1") return {};
   const auto fallen = std::find_if(order.begin(), order.end(),
                                    [&](NodeId id) { return assignment[id].provider >= own_count; });
   if (fallen == order.end()) return {};

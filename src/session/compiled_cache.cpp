@@ -20,13 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFolderEntry = "sardonyx.cache_dir";
-constexpr const char* kIgnoreStaleEntry = "sardonyx.context_ignore_stale_source";
 constexpr const char* kSourceEntry = "ep.context_source_model_path";
-
-std::string entry_of(const SessionOptions& options, const char* key) {
-  const auto found = options.entries.find(key);
-  return found == options.entries.end() ? std::string() : found->second;
-}
 
 bool is_compiled(const Model& model) {
   for (NodeId id = 0; id < model.graph.node_count(); ++id) {
@@ -46,7 +40,7 @@ const char* reason_against(const Model& model, const SessionOptions& options) {
   }
   if (model.path.empty()) return "the model comes from memory";
   if (is_compiled(model)) return "the model is compiled already";
-  if (entry_of(options, "ep.context_enable") == "1") return "it writes a compiled model itself";
+  if (options.entry("ep.context_enable") == "1") return "it writes a compiled model itself";
   return "";
 }
 
@@ -74,7 +68,7 @@ void add_options(const SessionOptions& options, ByteWriter& all) {
 
 Result<std::optional<CompiledCache>> CompiledCache::of(const Model& model,
                                                        const SessionOptions& options) {
-  const std::string folder = entry_of(options, kFolderEntry);
+  const std::string folder = options.entry(kFolderEntry);
   if (folder.empty()) return std::optional<CompiledCache>();
   if (const char* reason = reason_against(model, options); *reason != '\0') {
     log(Severity::Info, "{} is not used for this session: {}", kFolderEntry, reason);
@@ -125,6 +119,7 @@ Result<Model> CompiledCache::open(Environment& environment, const Model& model,
 
 void CompiledCache::adapt(SessionOptions& options) const {
   // Names of files prove nothing: the hash of the sources is the name of the compiled model.
+  // gcc 12 warns of an overlap when a literal is assigned here.
   options.entries.insert_or_assign(kIgnoreStaleEntry, std::string(1, '1'));
   options.entries.try_emplace(kSourceEntry, source_path_);
   options.dimensions_by_name.clear();

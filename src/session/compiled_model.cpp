@@ -76,15 +76,10 @@ void warn_of_missing_source(const Model& model, const SessionOptions& options) {
 
 }  // namespace
 
-bool is_context_node(const Node& node) {
-  return node.domain == "com.microsoft" && node.op_type == "EPContext";
-}
-
 Status check_compiled_model(const Model& model, const Providers& providers,
                             const SessionOptions& options) {
-  const auto entry = options.entries.find(kStrictEntry);
   warn_of_missing_source(model, options);
-  const bool is_strict = entry != options.entries.end() && entry->second == "1";
+  const bool is_strict = options.entry(kStrictEntry) == "1";
   for (const auto& provider : providers) {
     const std::string key = fmt::format("{}{}", kCompatibilityKey, provider->name());
     if (const std::string* info = find_metadata(model, key)) {

@@ -3,14 +3,12 @@
 #include <string>
 
 #include "base/status.h"
+#include "context/context_node.h"
 #include "ep/provider.h"
 #include "ir/graph.h"
 #include "session/session.h"
 
 namespace sardonyx {
-
-/// Whether the node stands for a part that a provider compiled.
-bool is_context_node(const Node& node);
 
 /// Lets providers judge what a compiled model says about them, before anything of it is loaded.
 /// Warns of a model that would run better when it is compiled again, and of one that may not find

@@ -13,12 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string entry_of(const SessionOptions& options, const char* key) {
-  const auto found = options.entries.find(key);
-  return found == options.entries.end() ? std::string() : found->second;
-}
-
-bool is_on(const SessionOptions& options, const char* key) { return entry_of(options, key) == "1"; }
+bool is_on(const SessionOptions& options, const char* key) { return options.entry(key) == "1"; }
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kLargeBytes = (std::size_t{1} << 20) + 1;
@@ -44,7 +39,7 @@ Result<std::optional<ContextOptions>> context_options_of(const SessionOptions& o
   std::optional<ContextOptions> result;
   if (!is_on(options, "ep.context_enable")) return result;
   ContextOptions& context = result.emplace();
-  context.model_path = entry_of(options, "ep.context_file_path");
+  context.model_path = options.entry("ep.context_file_path");
   if (context.model_path.empty()) {
     if (model_path.empty()) {
       return Status(Code::Internal,
@@ -57,12 +52,12 @@ Result<std::optional<ContextOptions>> context_options_of(const SessionOptions& o
     context.model_path = context_path_of(model_path);
   }
   context.embeds = is_on(options, "ep.context_embed_mode");
-  context.name_prefix = entry_of(options, "ep.context_node_name_prefix");
+  context.name_prefix = options.entry("ep.context_node_name_prefix");
   context.keeps_existing = true;
   context.skips_plain_copy = true;
   context.write = default_layout();
   context.write.external_data_file =
-      entry_of(options, "ep.context_model_external_initializers_file_name");
+      options.entry("ep.context_model_external_initializers_file_name");
   context.write.external_threshold_bytes = 0;
   return result;
 }

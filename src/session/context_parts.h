@@ -1,9 +1,7 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "base/status.h"
+#include "context/context_node.h"
 #include "ep/artifact.h"
 #include "ep/provider.h"
 #include "ir/graph.h"
@@ -13,12 +11,6 @@ namespace sardonyx {
 
 /// The provider among them that kept the part that the node stands for, or null.
 const ArtifactProvider* keeper_of(const Node& node, const Providers& providers);
-
-/// A part that was loaded, and the mapped files that it reads when it runs.
-struct LoadedContext {
-  std::unique_ptr<Compiled> compiled;
-  std::vector<std::shared_ptr<const void>> files;
-};
 
 /// Loads the part that the one node of a graph stands for.
 /// Errors   those of the container: missing, damaged, of another build; InvalidModel for a node

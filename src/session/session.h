@@ -62,6 +62,11 @@ struct SessionOptions {
   std::span<const std::byte> weightless_source;
   /// Session configuration entries by key.
   std::unordered_map<std::string, std::string> entries;
+  /// One of them; "" when it is not set.
+  std::string entry(const std::string& key) const {
+    const auto found = entries.find(key);
+    return found == entries.end() ? std::string() : found->second;
+  }
   /// Loading stops when it becomes true; may be null.
   std::shared_ptr<const std::atomic<bool>> cancel;
   LoadProgress progress;
