@@ -224,7 +224,7 @@ TEST_CASE("a block that a stream may still use goes to tensors of that stream on
   OrtEpFactory& factory = *(*library)->factories().front();
   auto handle = std::make_shared<EpHandle>(*library, factory);
   OrtSessionOptions options;
-  options.options.entries["ep." + name + ".threads"] = "1";
+  options.options.entries.emplace("ep." + name + ".threads", "1");
   check_ok(factory.CreateEp(&factory, nullptr, nullptr, 0, &options, nullptr, &handle->ep));
   REQUIRE(handle->ep != nullptr);
   const MemoryInfo far(true);
