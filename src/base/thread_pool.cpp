@@ -8,8 +8,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace sardonyx {
@@ -54,12 +56,20 @@ struct Loop {
   std::int64_t count = 0;
   std::int64_t grain = 1;
   std::atomic<std::int64_t> next{0};
+  std::atomic<bool> has_error{false};
+  /// The first that a body threw; for the caller, once no worker is inside.
+  std::exception_ptr error;
 
-  /// Does one chunk; false when there is none left.
+  /// Does one chunk; false when there is none left, or when a chunk has failed.
   bool step() {
     const std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
-    if (begin >= count) return false;
-    (*body)(begin, std::min(begin + grain, count));
+    if (begin >= count || has_error.load(std::memory_order_relaxed)) return false;
+    try {
+      (*body)(begin, std::min(begin + grain, count));
+    } catch (...) {
+      // Out of a worker it would end the process, out of the caller it would leave workers inside.
+      if (!has_error.exchange(true)) error = std::current_exception();
+    }
     return true;
   }
 };
@@ -194,11 +204,13 @@ struct ThreadPool::Impl {
     return true;
   }
 
-  void run(std::int64_t count, std::int64_t grain, Body& body) {
+  /// What a body threw, or null.
+  std::exception_ptr run(std::int64_t count, std::int64_t grain, Body& body) {
     loop.body = &body;
     loop.count = count;
     loop.grain = grain;
     loop.next.store(0, std::memory_order_relaxed);
+    loop.has_error.store(false, std::memory_order_relaxed);
     state.store(kOpen, std::memory_order_release);
     generation.fetch_add(1);
     bool may_need_waking = parked.load() > 0;
@@ -212,6 +224,7 @@ struct ThreadPool::Impl {
     for (int turn = 1; (state.load(std::memory_order_acquire) & kInside) != 0; ++turn) {
       turn % 4096 == 0 ? static_cast<void>(sched_yield()) : relax();
     }
+    return std::exchange(loop.error, nullptr);
   }
 };
 
@@ -271,8 +284,9 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, Body body)
   }
   impl_->start_workers();
   t_is_inside_loop = true;
-  impl_->run(count, grain, body);
+  const std::exception_ptr error = impl_->run(count, grain, body);
   t_is_inside_loop = false;
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace sardonyx

@@ -70,7 +70,7 @@ class ThreadPool {
   /// Calls body(begin, end) until [0, count) is covered, then returns. Chunks start at multiples
   /// of `grain` and have that length (the last may be shorter), whatever the number of threads, so
   /// results that depend only on chunks do not depend on it. count <= grain runs on the caller.
-  /// `body` must not throw.
+  /// What a body throws is thrown again here, once no thread is inside any more.
   void parallel_for(std::int64_t count, std::int64_t grain,
                     FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -96,6 +97,32 @@ TEST_CASE("a loop inside a loop runs whole, on its own thread") {
   });
   CHECK(inner == 1000);
   CHECK(stays);
+}
+
+TEST_CASE("what a body throws on any thread reaches the caller, and the pool goes on") {
+  for (const int threads : {1, 2, 4}) {
+    ThreadPool pool(ThreadPoolOptions{threads});
+    for (const std::int64_t bad : {0, 1, 500, 999}) {
+      std::atomic<int> inside{0};
+      const auto body = [&](std::int64_t begin, std::int64_t) {
+        inside.fetch_add(1);
+        std::this_thread::sleep_for(std::chrono::microseconds(10));
+        inside.fetch_sub(1);
+        if (begin >= bad) throw std::bad_alloc();
+      };
+      CHECK_THROWS_AS(pool.parallel_for(1000, 1, body), std::bad_alloc);
+      CHECK(inside == 0);
+      CHECK(covers_once(pool, 1000, 1));
+    }
+  }
+}
+
+TEST_CASE("what a loop inside a loop throws reaches the caller of the outer one") {
+  ThreadPool pool(ThreadPoolOptions{3});
+  const auto inner = [](std::int64_t, std::int64_t) { throw std::bad_alloc(); };
+  const auto outer = [&](std::int64_t, std::int64_t) { pool.parallel_for(10, 1, inner); };
+  CHECK_THROWS_AS(pool.parallel_for(100, 1, outer), std::bad_alloc);
+  CHECK(covers_once(pool, 100, 1));
 }
 
 TEST_CASE("threads of one loop have different indices below the number of threads") {
