@@ -1,7 +1,7 @@
 """Run one vendor plugin library in this process, and print how far it came as JSON.
 
-Arguments: a JSON object with name, library, options, model and input shapes. The environment
-variable RT names the module of the runtime.
+Arguments: a JSON object with name, library, options, model, input shapes and the file that the
+outputs of all runs go to. The environment variable RT names the module of the runtime.
 """
 
 import importlib
@@ -26,7 +26,7 @@ def feeds_of(session, shapes):
     return feeds
 
 
-def check_models(row, devices, result):
+def check_models(row, devices, result, outputs):
     """Run models whose feeds and expected outputs lie beside them; note the error of each."""
     for path in row.get("models", []):
         stem = path.removesuffix(".onnx")
@@ -41,13 +41,20 @@ def check_models(row, devices, result):
             wanted = np.asarray(expected[name], np.float64)
             scale = max(1.0, float(np.abs(wanted).max(initial=0)))
             error = max(error, float(np.abs(actual - wanted).max(initial=0)) / scale)
+            outputs[f"{os.path.basename(stem)}:{name}"] = actual
         result[os.path.basename(stem)] = f"{error:.1e}"
         if not error <= TOLERANCE:
             raise RuntimeError(f"{path}: the largest error is {error:.3g}, allowed {TOLERANCE}")
 
 
-def check(row, result):
-    """Take the steps one by one, noting each in result."""
+def node_count(session, names):
+    """How many nodes of the model the plugin runs."""
+    parts = session.get_provider_graph_assignment_info()
+    return sum(len(part.get_nodes()) for part in parts if part.ep_name in names)
+
+
+def check(row, result, outputs):
+    """Take the steps one by one, noting each in result, and what the runs gave in outputs."""
     ort.register_execution_provider_library(row["name"], row["library"])
     result["register"] = "ok"
     names = row.get("ep_names", [row["name"]])
@@ -60,16 +67,20 @@ def check(row, result):
     expected = plain.run(None, feeds)
     options = ort.SessionOptions()
     options.add_session_config_entry("session.disable_cpu_ep_fallback", row.get("no_fallback", "0"))
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     options.add_provider_for_devices(devices[:1], row.get("options", {}))
     session = ort.InferenceSession(row["model"], sess_options=options)
-    result["session"] = "ok"
+    result["session"] = f"{node_count(session, names)} nodes"
+    if node_count(session, names) == 0:
+        raise RuntimeError("the plugin runs no node of the model")
+    session.run(None, feeds)
     actual = session.run(None, feeds)
-    actual = session.run(None, feeds)
+    outputs.update({f"mlp:{index}": array for index, array in enumerate(actual)})
     error = max(float(np.abs(a - b).max()) for a, b in zip(actual, expected))
     result["run"] = f"{error:.1e}"
     if not error <= TOLERANCE:
         raise RuntimeError(f"the largest error is {error:.3g}, allowed is {TOLERANCE}")
-    check_models(row, devices, result)
+    check_models(row, devices, result, outputs)
     del session, options
     ort.unregister_execution_provider_library(row["name"])
     result["unregister"] = "ok"
@@ -77,11 +88,12 @@ def check(row, result):
 
 def main():
     """Print the steps that were passed, and the error that ended them."""
-    result = {}
+    row, result, outputs = json.loads(sys.argv[1]), {}, {}
     try:
-        check(json.loads(sys.argv[1]), result)
+        check(row, result, outputs)
     except Exception as error:  # noqa: BLE001 (vendors raise what they like)
         result["error"] = f"{type(error).__name__}: {error}"
+    np.savez(row["outputs"], **outputs)
     print("RESULT " + json.dumps(result), flush=True)
 
 

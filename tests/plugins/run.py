@@ -1,9 +1,10 @@
-"""Load real vendor plugin libraries into Sardonyx and run a model on each.
+"""Load real vendor plugin libraries into Sardonyx and ONNX Runtime, and run a model on each.
 
 Vendor packages are installed by name into a cache folder outside the tree, once. Each plugin runs
-in a process of its own; a row says how far it came: register, devices, session, run (the largest
-error against the built-in provider), unregister. What this machine cannot install or has no device
-for is listed as not run.
+in a process of its own, once per runtime; a row says how far it came: register, devices, session
+(nodes that the plugin runs), run (the largest error against the built-in provider), unregister. The
+last line of a plugin is the largest difference between the outputs of the two. What this machine
+cannot install or has no device for is listed as not run.
 """
 
 import argparse
@@ -20,6 +21,9 @@ from onnx import TensorProto, helper, numpy_helper
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS = ("register", "devices", "session", "run", "unregister")
 TIMEOUT_S = 300
+TOLERANCE = 1e-4
+RUNTIMES = ("sardonyx", "onnxruntime")
+HEADERS = HERE.parents[1] / "build" / "release" / "generated" / "include"
 
 PLUGINS = {
     "ggml": {
@@ -41,12 +45,14 @@ PLUGINS = {
         # On processors with bfloat16 it would compute in that.
         "options": {"load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'},
         "devices": "cpu:vendor=0x8086",
+        "present": {"PRESENT_VENDOR": "0x8086"},
     },
     "webgpu": {
         "package": "onnxruntime-ep-webgpu==0.4.0",
         "library": "**/libonnxruntime_providers_webgpu.so",
         "name": "WebGpuExecutionProvider",
         "devices": "gpu:vendor=0x1ae0",
+        "present": {"PRESENT_TYPE": "gpu", "PRESENT_VENDOR": "0x1ae0"},
         "needs": "swiftshader",
     },
 }
@@ -132,26 +138,92 @@ def swiftshader(cache):
 NEEDS = {"swiftshader": swiftshader}
 
 
-def run_plugin(plugin, library, model, models, extra):
-    """Steps that the plugin passed, by name."""
-    row = {**plugin, "library": str(library), "model": str(model), "models": models}
-    environment = {**os.environ, **extra}
-    if "devices" in plugin:
+def build_presenter(cache, headers):
+    """Build the library that presents the processor as other hardware; an error message or None."""
+    command = [os.environ.get("CC", "cc"), "-shared", "-fPIC", f"-I{headers}"]
+    source, target = HERE / "present.c", cache / "libpresent.so"
+    try:
+        done = subprocess.run(
+            [*command, str(source), "-o", str(target)], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        return f"{command[0]} is not there"
+    return None if done.returncode == 0 else done.stderr[:500]
+
+
+def environment_of(plugin, library, runtime, cache):
+    """Path of the library to register, and the variables with which its device is there."""
+    environment = {**os.environ, "RT": runtime}
+    if runtime == "sardonyx" and "devices" in plugin:
         environment["SARDONYX_HARDWARE_DEVICES"] = plugin["devices"]
+    if runtime == "onnxruntime" and "present" in plugin:
+        environment.update(plugin["present"], PRESENT_LIBRARY=str(library))
+        library = cache / "libpresent.so"
+    return library, environment
+
+
+def run_plugin(plugin, library, runtime, arguments, extra):
+    """Steps that the plugin passed in a runtime, by name, and the outputs of its runs."""
+    cache = arguments.cache
+    outputs = cache / f"outputs-{runtime}.npz"
+    outputs.unlink(missing_ok=True)
+    library, environment = environment_of(plugin, library, runtime, cache)
+    row = {**plugin, "library": str(library), "outputs": str(outputs)}
+    row.update(model=str(cache / "mlp.onnx"), models=arguments.models)
     command = [sys.executable, str(HERE / "check.py"), json.dumps(row)]
     try:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+            command,
+            env={**environment, **extra},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        return {"error": f"no end after {TIMEOUT_S} s"}
+        return {"error": f"no end after {TIMEOUT_S} s"}, {}
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     result = json.loads(lines[-1][len("RESULT ") :]) if lines else {"error": done.stderr[-2000:]}
     if done.returncode != 0:
         result.setdefault(
             "error", f"the process ended with {done.returncode}: {done.stderr[-500:]}"
         )
-    return result
+    return result, dict(np.load(outputs)) if outputs.exists() else {}
+
+
+def difference(name, ours, theirs):
+    """Print the largest difference between two runtimes' outputs; False when it is too large."""
+    if ours.keys() != theirs.keys():
+        print(f"{name:10} the runtimes ran different models: {sorted(ours)} and {sorted(theirs)}")
+        return False
+    worst = 0.0
+    for key, array in theirs.items():
+        wanted = np.asarray(array, np.float64)
+        scale = max(1.0, float(np.abs(wanted).max(initial=0)))
+        worst = max(worst, float(np.abs(ours[key] - wanted).max(initial=0)) / scale)
+    print(f"{name:10} largest difference of the two runtimes: {worst:.1e}")
+    return worst <= TOLERANCE
+
+
+def compare(name, plugin, library, arguments, extra):
+    """Run a plugin in all runtimes and print the rows; False when it does not pass in ours."""
+    found = {}
+    for runtime in arguments.runtimes:
+        result, outputs = run_plugin(plugin, library, runtime, arguments, extra)
+        print(
+            f"{name:10} {runtime:12} " + "  ".join(f"{key} {result.get(key, '-')}" for key in STEPS)
+        )
+        for key in result.keys() - {*STEPS, "error"}:
+            print(f"{'':23} {key}: {result[key]}")
+        if "error" in result:
+            print(f"{'':23} {result['error']}")
+            if runtime == "sardonyx":
+                return False
+        else:
+            found[runtime] = outputs
+    if len(found) < 2:
+        return True
+    return difference(name, found["sardonyx"], found["onnxruntime"])
 
 
 def main():
@@ -162,11 +234,16 @@ def main():
     parser.add_argument(
         "--models", nargs="*", default=[], help="models with NAME.feed.npz and NAME.expected.npz"
     )
+    parser.add_argument(
+        "--runtimes", nargs="*", default=RUNTIMES, choices=RUNTIMES, help="default: both"
+    )
+    parser.add_argument("--headers", type=pathlib.Path, default=HEADERS, help="of the build")
     parser.add_argument("--cache", type=pathlib.Path, default=default, help="where packages go")
     arguments = parser.parse_args()
     arguments.cache.mkdir(parents=True, exist_ok=True)
-    model = arguments.cache / "mlp.onnx"
-    make_model(model)
+    make_model(arguments.cache / "mlp.onnx")
+    if error := build_presenter(arguments.cache, arguments.headers):
+        print(f"ONNX Runtime sees no other hardware than there is: {error}")
     failed = 0
     for name in arguments.plugins or PLUGINS:
         plugin = PLUGINS[name]
@@ -180,13 +257,7 @@ def main():
         if reason is not None:
             print(f"{name:10} not run: {reason}")
             continue
-        result = run_plugin(plugin, library, model, arguments.models, extra)
-        failed += "error" in result
-        print(f"{name:10} " + "  ".join(f"{step} {result.get(step, '-')}" for step in STEPS))
-        for key in result.keys() - {*STEPS, "error"}:
-            print(f"{'':10} {key}: {result[key]}")
-        if "error" in result:
-            print(f"{'':10} {result['error']}")
+        failed += not compare(name, plugin, library, arguments, extra)
     return 1 if failed else 0
 
 
