@@ -23,6 +23,11 @@ Result<std::vector<std::unique_ptr<Compiled>>> Provider::compile_all(
   return all;
 }
 
+Result<std::optional<PartEstimate>> Provider::estimate(const Graph& /*graph*/,
+                                                       const CompileOptions& /*options*/) const {
+  return std::optional<PartEstimate>();
+}
+
 Result<std::string> Provider::compatibility_info(const Model&) const { return std::string(); }
 
 Result<Compatibility> Provider::check_compatibility(const std::string&) const {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,26 @@ struct CompiledMemory {
   /// Constants that folding made.
   std::size_t folded_bytes = 0;
   std::size_t arena_bytes = 0;
+};
+
+/// Memory that a part will take, told before it is compiled.
+struct PartEstimate {
+  /// Weights that runs read where the source has them.
+  std::size_t source_bytes = 0;
+  /// Weights in a layout other than the source's.
+  std::size_t packed_bytes = 0;
+  /// Constants that folding makes.
+  std::size_t folded_bytes = 0;
+  /// The most that activations and scratch of one run take at once.
+  std::size_t arena_bytes = 0;
+  /// Programs and tables.
+  std::size_t other_bytes = 0;
+  /// Nodes whose sizes only a run tells, as messages describe them: they are not counted.
+  std::vector<std::string> unbounded;
+
+  std::size_t total_bytes() const {
+    return source_bytes + packed_bytes + folded_bytes + arena_bytes + other_bytes;
+  }
 };
 
 /// The node that stands for a part in a compiled model, as a provider makes it itself.
@@ -141,6 +162,11 @@ class Provider {
   /// As compile() for all parts of a model, for providers that put them into one file.
   virtual Result<std::vector<std::unique_ptr<Compiled>>> compile_all(
       std::vector<Graph> graphs, const CompileOptions& options) const;
+  /// What the part that compile() would make of the graph takes, without reading its weights.
+  /// Sizes are those for inputs of the shapes that the graph declares. Nothing from a provider that
+  /// cannot tell.
+  virtual Result<std::optional<PartEstimate>> estimate(const Graph& graph,
+                                                       const CompileOptions& options) const;
   /// What a compiled model is to say about the provider and its device (model metadata
   /// "ep_compatibility_info.NAME"), so that check_compatibility() can judge it later; "" = nothing.
   virtual Result<std::string> compatibility_info(const Model& model) const;
