@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <random>
 #include <string_view>
 
@@ -19,6 +20,16 @@ class Profiler {
                       Clock::time_point end) = 0;
 };
 
+/// Receives what every instruction of a run took, in bytes. Called from the thread that runs it.
+class MemoryRecorder {
+ public:
+  virtual ~MemoryRecorder() = default;
+  /// `description` is as the node describes itself. Inputs include constants.
+  virtual void record(std::string_view node_name, std::string_view description,
+                      std::size_t input_bytes, std::size_t output_bytes,
+                      std::size_t scratch_bytes) = 0;
+};
+
 /// What everything that executes a part of one run shares.
 struct RunState {
   ThreadPool& pool;
@@ -27,6 +38,8 @@ struct RunState {
   /// Null when nobody asked for timings.
   Profiler* profiler = nullptr;
   std::mt19937_64* random = nullptr;
+  /// Null when nobody asked for sizes.
+  MemoryRecorder* memory = nullptr;
 
   bool is_cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
 };

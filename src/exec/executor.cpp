@@ -267,10 +267,44 @@ class Runner {
       run_.profiler->record(instruction.node_name, instruction.op_type, start,
                             Profiler::Clock::now());
     }
+    if (run_.memory != nullptr) record_memory(instruction);
     for (std::uint32_t i = step.release_begin; i < step.release_end; ++i) {
       release(plan_.releases[i]);
     }
     return {};
+  }
+
+  /// Bytes of the elements of a value as it is now.
+  std::size_t bytes_of(SlotId slot) const {
+    if (slot == kNoSlot) return 0;
+    const Tensor* tensor = frame_.slots[slot].tensor();
+    return tensor == nullptr ? 0 : tensor->byte_size();
+  }
+
+  void record_memory(const Instruction& instruction) {
+    std::size_t input_bytes = 0;
+    std::size_t output_bytes = 0;
+    bool are_tensors = true;
+    std::vector<Type> types;
+    std::vector<const Type*> pointers;
+    types.reserve(instruction.inputs.size());
+    for (const SlotId slot : instruction.inputs) {
+      input_bytes += bytes_of(slot);
+      types.push_back(slot == kNoSlot ? Type{} : frame_.slots[slot].type());
+      pointers.push_back(slot == kNoSlot ? nullptr : &types.back());
+      are_tensors = are_tensors && (slot == kNoSlot || is_whole(types.back()));
+    }
+    std::vector<Type> outputs;
+    for (const SlotId slot : instruction.outputs) {
+      output_bytes += bytes_of(slot);
+      outputs.push_back(slot == kNoSlot ? Type{} : frame_.slots[slot].type());
+      are_tensors = are_tensors && (slot == kNoSlot || is_whole(outputs.back()));
+    }
+    const bool has_scratch = are_tensors && !instruction.has(Instruction::kView);
+    const std::size_t scratch_bytes =
+        has_scratch ? instruction.kernel->scratch_bytes(pointers, outputs) : 0;
+    run_.memory->record(instruction.node_name, instruction.description, input_bytes, output_bytes,
+                        scratch_bytes);
   }
 
   KernelContext context(const StepPlan& step, const Instruction& instruction, std::byte* scratch) {
