@@ -262,12 +262,14 @@ int ThreadPool::thread_index() { return t_thread_index; }
 
 ThreadPool::RunScope::RunScope(ThreadPool& pool) : pool_(pool) {
   Impl& impl = *pool_.impl_;
+  if (impl.options.thread_count <= 1) return;
   if (impl.open_runs.fetch_add(1, std::memory_order_relaxed) != 0) return;
   const auto wake_time = Clock::now() + std::chrono::microseconds(impl.options.wake_after_us);
   impl.wake_time.store(wake_time.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 ThreadPool::RunScope::~RunScope() {
+  if (pool_.impl_->options.thread_count <= 1) return;
   pool_.impl_->open_runs.fetch_sub(1, std::memory_order_relaxed);
 }
 

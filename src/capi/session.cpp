@@ -9,6 +9,7 @@
 #include "capi/places.h"
 #include "capi/session_creation.h"
 #include "capi/status.h"
+#include "session/per_value.h"
 
 namespace sardonyx::capi {
 
@@ -298,22 +299,6 @@ OrtStatus* SessionGetMemoryInfoForOutputs(const OrtSession* session, const OrtMe
 
 namespace {
 
-/// As many elements as most calls have without touching the heap, or on it beyond.
-template <typename T>
-class SmallList {
- public:
-  explicit SmallList(size_t count) : many_(count > kFew ? count : 0), count_(count) {}
-  std::span<T> all() {
-    return count_ > kFew ? std::span<T>(many_) : std::span<T>(few_).first(count_);
-  }
-
- private:
-  static constexpr size_t kFew = 16;
-  std::array<T, kFew> few_{};
-  std::vector<T> many_;
-  size_t count_;
-};
-
 /// How many inputs the active adapters of a run bring.
 size_t parameter_count(const OrtRunOptions* options) {
   if (options == nullptr) return 0;
@@ -414,34 +399,34 @@ OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
     SDX_TRY(require(session, "session"));
     SDX_TRY(check_arrays(input_names, inputs, input_count, output_names, outputs, output_count));
     const size_t extra_count = parameter_count(run_options);
-    SmallList<std::string_view> names(input_count + extra_count);
-    SmallList<Datum> feeds(input_count + extra_count);
+    PerValue<std::string_view> names(input_count + extra_count);
+    PerValue<Datum> feeds(input_count + extra_count);
     for (size_t i = 0; i < input_count; ++i) {
       SDX_TRY(require(input_names[i], "an input name"));
       SDX_TRY(require(inputs[i], "an input"));
-      names.all()[i] = input_names[i];
-      feeds.all()[i] = inputs[i]->datum;
+      names.data()[i] = input_names[i];
+      feeds.data()[i] = inputs[i]->datum;
     }
     if (extra_count != 0) {
-      add_parameters(*run_options, names.all().subspan(input_count),
-                     feeds.all().subspan(input_count));
+      add_parameters(*run_options, names.data().subspan(input_count),
+                     feeds.data().subspan(input_count));
     }
-    SmallList<std::string_view> wanted(output_count);
-    SmallList<Datum> results(output_count);
+    PerValue<std::string_view> wanted(output_count);
+    PerValue<Datum> results(output_count);
     for (size_t i = 0; i < output_count; ++i) {
       SDX_TRY(require(output_names[i], "an output name"));
-      wanted.all()[i] = output_names[i];
-      if (outputs[i] != nullptr) results.all()[i] = outputs[i]->datum;
+      wanted.data()[i] = output_names[i];
+      if (outputs[i] != nullptr) results.data()[i] = outputs[i]->datum;
     }
-    SDX_TRY(
-        run_session(*session, run_options, names.all(), feeds.all(), wanted.all(), results.all()));
+    SDX_TRY(run_session(*session, run_options, names.data(), feeds.data(), wanted.data(),
+                        results.data()));
     for (size_t i = 0; i < output_count; ++i) {
       if (outputs[i] == nullptr) {
-        outputs[i] = new_value(std::move(results.all()[i]));
+        outputs[i] = new_value(std::move(results.data()[i]));
         continue;
       }
-      SDX_TRY(check_given(outputs[i]->datum, results.all()[i], output_names[i]));
-      outputs[i]->datum = std::move(results.all()[i]);
+      SDX_TRY(check_given(outputs[i]->datum, results.data()[i], output_names[i]));
+      outputs[i]->datum = std::move(results.data()[i]);
     }
     return {};
   });

@@ -616,7 +616,8 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
   }
   RunProfiler profiler(impl.profiler.get(), run_options.profile_prefix);
   RunState state{*impl.pool, run_options.terminate, profiler.get(), &random_generator()};
-  const auto start = Profiler::Clock::now();
+  Profiler::Clock::time_point start;
+  if (profiler.get() != nullptr) start = Profiler::Clock::now();
   {
     const ThreadPool::RunScope scope(*impl.pool);
     const Providers& own = impl.compiled.own_providers;
