@@ -134,16 +134,20 @@ class LayoutRewriter {
   }
 
   void convert(NodeId id) {
-    const Node& node = graph_.node(id);
-    if (node.domain == "com.microsoft") {
-      if (node.op_type == "FusedConv") convert_conv(id);
-      if (node.op_type == "QuickGelu") convert_elementwise(id);
+    // Copies: what is converted adds nodes, and nodes may move then.
+    const std::string domain = graph_.node(id).domain;
+    const std::string name = graph_.node(id).op_type;
+    if (domain == "com.microsoft") {
+      if (name == "FusedConv") return convert_conv(id);
+      if (name == "QuickGelu") convert_elementwise(id);
       return;
     }
-    if (node.domain == "ai.sardonyx" && node.op_type == "QLinearConv") convert_integer_conv(id);
-    if (node.domain == "ai.sardonyx" && node.op_type == "QLinearAdd") convert_integer_sum(id);
-    if (!node.domain.empty()) return;
-    const std::string& name = node.op_type;
+    if (domain == "ai.sardonyx") {
+      if (name == "QLinearConv") return convert_integer_conv(id);
+      if (name == "QLinearAdd") convert_integer_sum(id);
+      return;
+    }
+    if (!domain.empty()) return;
     if (name == "Conv") return convert_conv(id);
     if (name == "ConvTranspose" || name == "MaxPool" || name == "AveragePool" ||
         name == "GlobalAveragePool" || name == "GlobalMaxPool") {

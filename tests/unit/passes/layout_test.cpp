@@ -90,3 +90,23 @@ TEST_CASE("sums of the old versions broadcast along their axis, not the last") {
           }).find(op) != std::string::npos);
   }
 }
+
+TEST_CASE("a long chain of fused convolutions is converted as a whole") {
+  constexpr int kLength = 300;
+  SmallGraph small;
+  ValueId last = small.input("x", {1, 3, 2, 2});
+  const ValueId w = small.constant(random_floats({3, 3, 1, 1}));
+  for (int i = 0; i < kLength; ++i) {
+    last = small.node("FusedConv", {last, w}, with({{"activation", std::string("Relu")}}), 1,
+                      "com.microsoft");
+  }
+  small.output(last);
+  small.infer();
+  REQUIRE(use_channels_last(small.graph, {}).ok());
+  int converted = 0;
+  for (NodeId id = 0; id < small.graph.node_count(); ++id) {
+    const Node& node = small.graph.node(id);
+    converted += !node.is_removed && node.op_type == "NhwcFusedConv";
+  }
+  CHECK(converted == kLength);
+}
