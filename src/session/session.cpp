@@ -18,6 +18,7 @@
 #include "session/context_options.h"
 #include "session/load.h"
 #include "session/mapped_files.h"
+#include "session/memory_collector.h"
 #include "session/per_value.h"
 #include "session/pool.h"
 #include "session/profile.h"
@@ -67,6 +68,8 @@ struct Session::Impl {
   std::shared_ptr<ThreadPool> pool;
   CompiledModel compiled;
   std::unique_ptr<TraceProfiler> profiler;
+  /// Null unless the options ask for memory statistics.
+  std::unique_ptr<MemoryCollector> collector;
   std::atomic<std::shared_ptr<const Running>> running;
   /// The file that the model was read from, and its state then; "" for none.
   std::string path;
@@ -258,6 +261,7 @@ Status compile_session(Model model, std::span<const DimDenotation> denotations,
   }
   SDX_TRY(prepare_model(model, session.options, denotations));
   session.describe(model);
+  SDX_ASSIGN(session.collector, MemoryCollector::make(session.options, model));
   SDX_ASSIGN(session.pool, make_pool(*session.environment, session.options));
   if (!model.path.empty()) {
     session.path = model.path;
@@ -616,6 +620,8 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
   }
   RunProfiler profiler(impl.profiler.get(), run_options.profile_prefix);
   RunState state{*impl.pool, run_options.terminate, profiler.get(), &random_generator()};
+  std::optional<RunMemory> run_memory;
+  if (impl.collector != nullptr) state.memory = &run_memory.emplace(impl.collector->start());
   Profiler::Clock::time_point start;
   if (profiler.get() != nullptr) start = Profiler::Clock::now();
   {
@@ -634,6 +640,7 @@ Status Session::run(std::span<const std::string_view> input_names, std::span<con
     }
   }
   SDX_TRY(profiler.finish(run_options.profile_prefix, start));
+  if (run_memory) SDX_TRY(impl.collector->finish(feeds.data(), *run_memory));
   SDX_TRY(check_undamaged(running->files, feeds.data()));
   for (std::size_t i = 0; i < output_names.size(); ++i) {
     const std::size_t index = impl.output_index.find(output_names[i])->second;
