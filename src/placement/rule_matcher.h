@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kNoRule = 0xffffffffU;
 struct NodeMatch {
   /// Index into Rules::rules, or kNoRule: the node is free.
   std::uint32_t rule = kNoRule;
-  /// The rule's provider; none for a free node and for a rule without device.
+  /// The rule's provider; none for a free node.
   std::optional<std::uint32_t> provider;
   /// A rule that would have taken the node but has no device here, or kNoRule.
   std::uint32_t missed = kNoRule;
@@ -42,6 +42,22 @@ struct RuleOutcome {
   std::uint64_t missed = 0;
   /// Its pattern stands in a name, whoever took the node.
   bool was_found = false;
+  /// Nodes that it took by a match that goes on with another digit, and the first one's name.
+  std::uint64_t before_digit = 0;
+  std::string before_digit_example;
+};
+
+/// What was met besides.
+struct MatchTotals {
+  std::uint64_t node_count = 0;
+  std::uint64_t ruled_count = 0;
+  std::uint64_t disagreeing_count = 0;
+  /// Name and original names of the first node whose originals disagree.
+  std::string disagreeing_example;
+  /// Some of the annotations.
+  std::vector<std::string> annotations;
+  /// Regular expressions were too costly for some names.
+  bool gave_up = false;
 };
 
 enum class FindingKind : std::uint8_t {
@@ -50,6 +66,7 @@ enum class FindingKind : std::uint8_t {
   TookNothing,        ///< other rules took all that a pattern matches
   FollowedByDigit,    ///< layers.1 took layers.10
   OriginalsDisagree,  ///< a node made of nodes that belong to different providers
+  TooCostly,          ///< regular expressions did not look at all names
 };
 
 /// Something to tell the user after matching.
@@ -85,6 +102,7 @@ class RuleMatcher {
 
   /// Outcome per rule of all match() calls so far.
   std::vector<RuleOutcome> outcomes() const;
+  const MatchTotals& totals() const;
   /// What there is to tell, in the order of the rules. `for_each_name` calls back with the model's
   /// names, from which those near a pattern without match are taken; it may be called again.
   using NameVisitor = FunctionRef<void(std::string_view name)>;

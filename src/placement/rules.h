@@ -40,11 +40,12 @@ struct Rule {
   std::string device;
   /// Without the mark of its kind and without quotes.
   std::string pattern;
-  /// What a Text pattern with ranges stands for; empty for others.
+  /// The texts that it stands for: several for one with ranges, none for Regex and Everything.
   std::vector<std::string> expansion;
-  /// The expansion ends with a number of a range, which no further digit may follow.
+  /// The texts end with a number of a range, which no further digit may follow.
   bool ends_with_number = false;
 
+  bool has_range() const { return expansion.size() > 1 || ends_with_number; }
   /// "gpu:0(layers.[0-15]/)", as it can be pasted into the option.
   std::string to_string() const;
 };
@@ -68,6 +69,7 @@ struct Rules {
 /// Bounds on what is taken from one option.
 inline constexpr std::size_t kRuleTextBytesMax = std::size_t{4} << 20;
 inline constexpr std::size_t kRuleCountMax = 65536;
+inline constexpr std::size_t kDeviceBytesMax = 1024;
 
 /// Reads the options; docs/placement.md has the grammar.
 /// Errors   InvalidArgument; for the options of ONNX Runtime with its words.
