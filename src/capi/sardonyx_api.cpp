@@ -1,6 +1,7 @@
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
+#include "capi/session_creation.h"
 #include "capi/status.h"
 #include "report/report.h"
 #include "session/max_size.h"
@@ -78,6 +79,33 @@ OrtStatus* DescribeSession(const OrtSession* session, OrtAllocator* allocator,
   return guarded("DescribeSession", [&]() -> Status {
     SDX_TRY(require(session, "session"));
     return copy_text(allocator, describe_session(*session->session), json);
+  });
+}
+
+OrtStatus* DescribePlacement(const OrtSession* session, OrtAllocator* allocator,
+                             char** json) noexcept {
+  return guarded("DescribePlacement", [&]() -> Status {
+    SDX_TRY(require(session, "session"));
+    return copy_text(allocator, describe_placement(session->session->placement()), json);
+  });
+}
+
+OrtStatus* ExplainModel(const OrtEnv* env, const ORTCHAR_T* path, const OrtSessionOptions* options,
+                        const char* devices, OrtAllocator* allocator, char** json) noexcept {
+  return guarded("ExplainModel", [&]() -> Status {
+    SDX_TRY(require(env, "env"));
+    SDX_TRY(require(path, "path"));
+    SessionOptions chosen;
+    if (options != nullptr) {
+      SDX_ASSIGN(chosen, complete_options(*env, *options));
+    }
+    std::vector<ImaginedDevice> imagined;
+    if (devices != nullptr) {
+      SDX_ASSIGN(imagined, read_devices(devices));
+    }
+    SDX_ASSIGN(const Plan plan,
+               plan_model(env->environment, path, std::move(chosen), std::move(imagined)));
+    return copy_text(allocator, describe_plan(plan), json);
   });
 }
 

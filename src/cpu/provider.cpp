@@ -72,6 +72,9 @@ class CpuProvider final : public ArtifactProvider {
   explicit CpuProvider(std::shared_ptr<WeightStore> weights) : weights_(std::move(weights)) {}
 
   std::string_view name() const override { return "CPUExecutionProvider"; }
+  std::vector<DeviceDescription> devices() const override {
+    return {{DeviceType::Cpu, "", 0, std::nullopt, 0}};
+  }
 
   bool can_run(const Graph& graph, NodeId id, std::string* why_not) const override {
     const Node& node = graph.node(id);

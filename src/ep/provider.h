@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ep/device_description.h"
 #include "ep/run_state.h"
 #include "ir/datum.h"
 #include "ir/graph.h"
@@ -117,6 +118,9 @@ struct CompileOptions {
   /// Bytes of the model that a weightless compiled one belongs to, when the caller gave them; they
   /// stay as long as the session.
   std::span<const std::byte> weightless_source;
+  /// Rules or budgets tell devices of one type apart: a provider for several of them is to be one
+  /// provider for each.
+  bool splits_devices = false;
   /// The model that the graph is a part of: its path, opsets and metadata. Null for a graph alone.
   const Model* model = nullptr;
 
@@ -150,6 +154,8 @@ class Provider {
 
   /// "CPUExecutionProvider".
   virtual std::string_view name() const = 0;
+  /// The devices that it works on; none when it does not tell.
+  virtual std::vector<DeviceDescription> devices() const { return {}; }
   /// Whether this provider can execute the node; null-terminated reason in `why_not` otherwise.
   virtual bool can_run(const Graph& graph, NodeId node, std::string* why_not) const = 0;
   /// Which of the `free` nodes (in topological order) this provider would run; those that it can,

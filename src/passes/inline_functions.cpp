@@ -109,9 +109,18 @@ class Inliner {
     return added;
   }
 
+  /// Where a call is to run, its body is too, as far as the body does not say otherwise.
+  static void inherit_annotation(const Node& call, Node& node) {
+    const auto is_annotation = [](const auto& entry) { return entry.first == "layer_ann"; };
+    if (std::any_of(node.metadata.begin(), node.metadata.end(), is_annotation)) return;
+    const auto found = std::find_if(call.metadata.begin(), call.metadata.end(), is_annotation);
+    if (found != call.metadata.end()) node.metadata.push_back(*found);
+  }
+
   static void add_copy(Graph& graph, const Node& source, const Node& call, const ValueMap& map) {
     Node node = source;
     node.name = call.name.empty() ? source.name : call.name + "/" + source.name;
+    inherit_annotation(call, node);
     for (ValueId& input : node.inputs) input = input == kNoValue ? kNoValue : map[input];
     for (ValueId& output : node.outputs) output = output == kNoValue ? kNoValue : map[output];
     for (Graph* subgraph : subgraphs(node)) {

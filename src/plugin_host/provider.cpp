@@ -48,6 +48,15 @@ constexpr std::array kLayoutOps = {"Conv",
                                    "NhwcConv",
                                    "QLinearAveragePool"};
 
+DeviceType type_of(OrtHardwareDeviceType type) {
+  switch (type) {
+    case OrtHardwareDeviceType_CPU: return DeviceType::Cpu;
+    case OrtHardwareDeviceType_GPU: return DeviceType::Gpu;
+    case OrtHardwareDeviceType_NPU: return DeviceType::Npu;
+    default: return DeviceType::Unknown;
+  }
+}
+
 constexpr std::string_view kChannelsLast = "com.ms.internal.nhwc";
 
 /// A memory device is the memory info that it was asked of.
@@ -232,6 +241,20 @@ Status PluginProvider::find_memories(const std::vector<const OrtEpDevice*>& devi
                  library(), name_, place_->name());
 }
 
+std::vector<DeviceDescription> PluginProvider::devices() const {
+  std::vector<DeviceDescription> described;
+  for (const OrtEpDevice* device : devices_) {
+    const OrtHardwareDevice& hardware = *device->device;
+    DeviceDescription one{type_of(hardware.type), hardware.vendor, hardware.vendor_id,
+                          std::nullopt, hardware.memory_bytes};
+    if (device->memory && device->memory->id >= 0) {
+      one.ordinal = static_cast<std::uint32_t>(device->memory->id);
+    }
+    described.push_back(std::move(one));
+  }
+  return described;
+}
+
 bool PluginProvider::can_run(const Graph&, NodeId, std::string* why_not) const {
   if (why_not != nullptr) *why_not = fmt::format("provider '{}' did not take the node", name_);
   return false;
@@ -304,11 +327,13 @@ Result<std::vector<NodeGroup>> PluginProvider::offer(const Model& model,
       const auto& group = info.groups[i];
       groups.push_back({group.nodes, group.is_fused});
       const std::string& first = first_output(model.graph, group.nodes);
-      groups_[first] = {fmt::format("{}_{}_{}_0", name_, hash, i),
-                                                         group.drops_constants &&
-                                                             !grant_.keeps_constants,
-                                                         group.is_fused};
-      if (group.is_fused && !groups_[first].drops_constants) kept_nodes += group.nodes.size();
+      // The session may ask stage by stage, and again: a group keeps its number.
+      const auto number = groups_.try_emplace(first, Group{"", false, true, groups_.size()});
+      Group& known = number.first->second;
+      known.name = fmt::format("{}_{}_{}_0", name_, hash, known.number);
+      known.drops_constants = group.drops_constants && !grant_.keeps_constants;
+      known.is_fused = group.is_fused;
+      if (group.is_fused && !known.drops_constants) kept_nodes += group.nodes.size();
     }
   }));
   if (grant_.mode == Weightless::All && kept_nodes != 0) {

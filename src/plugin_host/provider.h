@@ -34,6 +34,7 @@ class PluginProvider final : public DeviceProvider {
       const WeightlessRequest& request);
 
   std::string_view name() const override { return name_; }
+  std::vector<DeviceDescription> devices() const override;
   bool can_run(const Graph& graph, NodeId node, std::string* why_not) const override;
   Result<std::vector<NodeGroup>> offer(const Model& model,
                                        std::span<const NodeId> free) const override;
@@ -94,6 +95,8 @@ class PluginProvider final : public DeviceProvider {
     std::string name;
     bool drops_constants = false;
     bool is_fused = true;
+    /// Its place among the groups that the plugin has offered.
+    std::size_t number = 0;
   };
 
   /// The stream of a run, by the thread that does the run.

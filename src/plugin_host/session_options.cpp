@@ -111,13 +111,26 @@ Status add_custom_domains(const Library& library, OrtEpFactory& factory,
   return {};
 }
 
+/// The devices of each provider that is made: all of them, or one each.
+std::vector<std::vector<const OrtEpDevice*>> instances_of(
+    const std::vector<const OrtEpDevice*>& devices, bool splits) {
+  if (!splits) return {devices};
+  std::vector<std::vector<const OrtEpDevice*>> instances;
+  for (const OrtEpDevice* device : devices) instances.push_back({device});
+  return instances;
+}
+
 /// The maker of the provider, which sees all options of the session.
 ProviderMaker maker_of(Chosen chosen, std::shared_ptr<const OrtSessionOptions> options) {
   return [chosen = std::move(chosen),
           options = std::move(options)](const CompileOptions& compiling) -> Result<Providers> {
-    SDX_ASSIGN(auto provider, PluginProvider::create(chosen.devices, *options,
-                                                     compiling.weightless_request));
-    return Providers{std::move(provider)};
+    Providers providers;
+    for (const auto& devices : instances_of(chosen.devices, compiling.splits_devices)) {
+      SDX_ASSIGN(auto provider,
+                 PluginProvider::create(devices, *options, compiling.weightless_request));
+      providers.push_back(std::move(provider));
+    }
+    return providers;
   };
 }
 

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "ir/graph.h"
+#include "session/plan.h"
 #include "session/session.h"
 
 namespace sardonyx {
@@ -28,6 +31,17 @@ std::string describe_model(const Model& model);
 
 /// The nodes that really run, each with its device and why it is there, and memory held.
 std::string describe_session(const Session& session);
+
+/// Who runs which nodes, and why: devices, nodes, copies between devices, rules and warnings;
+/// docs/placement.md describes the fields.
+std::string describe_placement(const Placement& placement);
+/// The same of a plan, with the nodes that run nowhere.
+std::string describe_plan(const Plan& plan);
+
+/// Reads a list of devices that may not be here: provider, type, vendor, vendor_id, ordinal,
+/// memory_bytes, operators; all but the type may be left out.
+/// Errors   InvalidArgument, saying what was expected.
+Result<std::vector<ImaginedDevice>> read_devices(std::string_view json);
 
 /// What compiled models hold and whether this process can use them: of a model, a container of
 /// compiled models, or a folder. Nodes of compiled parts, the containers' graphs, their sources,

@@ -432,6 +432,8 @@ CompiledMemory Session::memory() const {
   const auto running = impl_->running.load();
   return running != nullptr ? running->compiled->memory() : CompiledMemory{};
 }
+const Placement& Session::placement() const { return impl_->compiled.placement; }
+
 const Graph* Session::optimized_graph() const {
   const auto running = impl_->running.load();
   return running != nullptr ? running->compiled->optimized_graph() : nullptr;

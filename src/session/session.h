@@ -14,6 +14,7 @@
 #include "ir/custom_operator.h"
 #include "ir/datum.h"
 #include "onnx/reader.h"
+#include "placement/placement.h"
 #include "session/environment.h"
 
 namespace sardonyx {
@@ -168,6 +169,8 @@ class Session {
   /// Who took which nodes, in order of the providers; empty unless the session was made with
   /// session.record_ep_graph_assignment_info = 1.
   const std::vector<AssignedPart>& assigned_parts() const;
+  /// Who runs which nodes, and why.
+  const Placement& placement() const;
   /// The graph that runs.
   const Graph* optimized_graph() const;
 

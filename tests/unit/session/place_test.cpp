@@ -1,0 +1,215 @@
+#include "session/place.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "session/compile.h"
+#include "session/plan.h"
+#include "unit/small_graph.h"
+
+using namespace sardonyx;
+
+namespace {
+
+/// A device that runs the operators on its list, all it is offered as one part if it fuses; the CPU
+/// provider does the work.
+class FakeGpu final : public Provider {
+ public:
+  FakeGpu(std::uint32_t ordinal, std::vector<std::string> ops, bool is_fused)
+      : ordinal_(ordinal),
+        ops_(std::move(ops)),
+        is_fused_(is_fused),
+        cpu_(make_cpu_provider(std::make_shared<WeightStore>())) {}
+
+  std::string_view name() const override { return "FakeExecutionProvider"; }
+  std::vector<DeviceDescription> devices() const override {
+    return {{DeviceType::Gpu, "NVIDIA", 0x10de, ordinal_, 0}};
+  }
+  bool can_run(const Graph& graph, NodeId id, std::string*) const override {
+    return std::find(ops_.begin(), ops_.end(), graph.node(id).op_type) != ops_.end();
+  }
+  Result<std::vector<NodeGroup>> offer(const Model& model,
+                                       std::span<const NodeId> free) const override {
+    if (!is_fused_) return Provider::offer(model, free);
+    NodeGroup all{{}, true};
+    for (const NodeId id : free) {
+      if (can_run(model.graph, id, nullptr)) all.nodes.push_back(id);
+    }
+    if (all.nodes.empty()) return std::vector<NodeGroup>();
+    return std::vector{all};
+  }
+  Result<std::unique_ptr<Compiled>> compile(Graph graph,
+                                            const CompileOptions& options) const override {
+    return cpu_->compile(std::move(graph), options);
+  }
+
+ private:
+  std::uint32_t ordinal_;
+  std::vector<std::string> ops_;
+  bool is_fused_;
+  std::unique_ptr<Provider> cpu_;
+};
+
+ProviderMaker gpu(std::uint32_t ordinal, bool is_fused = false,
+                  std::vector<std::string> ops = {"Relu", "Neg", "Add"}) {
+  return [=](const CompileOptions&) -> Result<Providers> {
+    return Providers{std::make_shared<FakeGpu>(ordinal, ops, is_fused)};
+  };
+}
+
+std::shared_ptr<Environment> cpu_environment() {
+  auto environment = std::make_shared<Environment>();
+  environment->add_provider(make_cpu_provider(environment->weights()));
+  return environment;
+}
+
+/// layers.0/Relu -> layers.1/Neg -> ... in turn, `count` nodes on x of two elements.
+Model chain(int count) {
+  SmallGraph small;
+  ValueId value = small.input("x", {2});
+  for (int i = 0; i < count; ++i) {
+    value = small.node(i % 2 == 0 ? "Relu" : "Neg", {value});
+    Node& node = small.graph.node(small.graph.value(value).producer);
+    node.name = fmt::format("/model/layers.{}/{}", i, node.op_type);
+  }
+  small.output(value);
+  Model model;
+  model.graph = std::move(small.infer().graph);
+  return model;
+}
+
+struct Placed {
+  Status status;
+  Placement placement;
+  std::vector<float> result;
+  std::vector<std::string> warnings;
+
+  /// "gpu:0 gpu:0 cpu": by node.
+  std::string devices() const {
+    std::string text;
+    for (const PlacedNode& node : placement.nodes) {
+      const PlacedDevice& device = placement.devices[node.device];
+      text += text.empty() ? "" : " ";
+      text += device.provider == "CPUExecutionProvider"
+                  ? "cpu"
+                  : fmt::format("gpu:{}", *device.devices.front().ordinal);
+    }
+    return text;
+  }
+};
+
+Placed place(const Model& model, std::vector<ProviderMaker> makers, const std::string& key,
+             const std::string& rules) {
+  SessionOptions options;
+  options.own_providers = std::move(makers);
+  if (!key.empty()) options.entries[key] = rules;
+  ThreadPool pool(ThreadPoolOptions{1});
+  Placed placed;
+  set_log_sink([&](Severity severity, std::string_view message) {
+    if (severity == Severity::Warning) placed.warnings.emplace_back(message);
+  });
+  auto compiled = compile_model(model, *cpu_environment(), options, pool);
+  set_log_sink({});
+  if (!compiled.ok()) {
+    placed.status = std::move(compiled).take_status();
+    return placed;
+  }
+  placed.placement = std::move(compiled->placement);
+  std::mt19937_64 random(1);
+  RunState state{pool, nullptr, nullptr, &random};
+  std::vector<Datum> outputs(1);
+  placed.status =
+      compiled->compiled->run(std::vector<Datum>{float_tensor({2}, {3, -1})}, outputs, state);
+  if (placed.status.ok()) placed.result = values_of<float>(outputs[0]);
+  return placed;
+}
+
+constexpr const char* kNames = "session.name_based_layer_assignment";
+constexpr const char* kPlacement = "sardonyx.placement";
+
+}  // namespace
+
+TEST_CASE("without rules the first device takes what it runs") {
+  const Placed placed = place(chain(4), {gpu(0, false, {"Relu"}), gpu(1, false, {"Neg"})}, "", "");
+  REQUIRE_MESSAGE(placed.status.ok(), placed.status.to_string());
+  CHECK(placed.devices() == "gpu:0 gpu:1 gpu:0 gpu:1");
+  CHECK(placed.placement.nodes[0].reason == PlacementReason::Capability);
+  CHECK(placed.placement.copies.size() == 3);
+  CHECK(placed.warnings.empty());
+}
+
+TEST_CASE("rules put layers on the devices that they name, whatever the order of the devices") {
+  for (const bool is_fused : {false, true}) {
+    const std::vector<ProviderMaker> makers = {gpu(0, is_fused), gpu(1, is_fused)};
+    const Placed placed = place(chain(6), makers, kNames,
+                                "gpu:1(layers.0/, layers.1/, layers.4/); cpu(layers.3/)");
+    REQUIRE_MESSAGE(placed.status.ok(), placed.status.to_string());
+    CHECK(placed.devices() == "gpu:1 gpu:1 gpu:0 cpu gpu:1 gpu:0");
+    CHECK(placed.placement.nodes[0].reason == PlacementReason::Rule);
+    CHECK(placed.placement.nodes[2].reason == PlacementReason::Capability);
+    CHECK(placed.placement.rules[1].kept == 1);
+    CHECK(placed.placement.copies.size() == 4);
+    CHECK(placed.result == std::vector<float>{-3, 0});
+  }
+}
+
+TEST_CASE("a device that fuses all it sees gets parts that do not wait for themselves") {
+  const Placed placed =
+      place(chain(7), {gpu(0, true)}, kNames, "cpu(layers.1/, layers.3/, layers.5/)");
+  REQUIRE_MESSAGE(placed.status.ok(), placed.status.to_string());
+  CHECK(placed.devices() == "gpu:0 cpu gpu:0 cpu gpu:0 cpu gpu:0");
+}
+
+TEST_CASE("a node that its device does not run goes elsewhere, and says so") {
+  const Placed placed = place(chain(2), {gpu(0), gpu(1, false, {"Relu"})}, kNames, "gpu:1(layers.)");
+  REQUIRE_MESSAGE(placed.status.ok(), placed.status.to_string());
+  CHECK(placed.devices() == "gpu:1 cpu");
+  CHECK(placed.placement.nodes[1].reason == PlacementReason::Fallback);
+  CHECK(placed.placement.nodes[1].why_not == "gpu:1 does not take Neg");
+  CHECK(placed.placement.rules[0].kept == 1);
+  CHECK(placed.placement.rules[0].lost == 1);
+}
+
+TEST_CASE("a device before the one that refused a node may have it when nobody else does") {
+  Model model = chain(2);
+  model.graph.node(1).op_type = "Relu";
+  model.graph.node(1).domain = "unknown";
+  model.graph.node(1).name = "/model/layers.1/Relu";
+  const Placed placed = place(model, {gpu(0), gpu(1, false, {"Neg"})}, kNames, "gpu:1(layers.1/)");
+  // The processor has no such operator: the first device is asked again.
+  REQUIRE_MESSAGE(placed.status.code() != Code::Unsupported, placed.status.to_string());
+}
+
+TEST_CASE("rules for devices that are not there are warned about and passed over") {
+  const Placed placed = place(chain(2), {}, kNames, "npu(layers.0/)");
+  REQUIRE_MESSAGE(placed.status.ok(), placed.status.to_string());
+  CHECK(placed.devices() == "cpu cpu");
+  REQUIRE(placed.warnings.size() == 1);
+  CHECK(placed.warnings[0].find("npu") != std::string::npos);
+  CHECK(placed.placement.warnings == placed.warnings);
+}
+
+TEST_CASE("a pattern that stands in no name is told with names that are near") {
+  const Placed placed = place(chain(2), {}, kNames, "cpu(layers.99/)");
+  REQUIRE_MESSAGE(placed.status.ok(), placed.status.to_string());
+  REQUIRE(placed.warnings.size() == 1);
+  CHECK(placed.warnings[0].find("layers.99/") != std::string::npos);
+  CHECK(placed.warnings[0].find("/model/layers.0/Relu") != std::string::npos);
+}
+
+TEST_CASE("ranges share a chain between two devices, and only the cut is copied") {
+  const Placed placed = place(chain(32), {gpu(0), gpu(1)}, kPlacement,
+                              "gpu:0(layers.[0-15]/); gpu:1(layers.[16-31]/)");
+  REQUIRE_MESSAGE(placed.status.ok(), placed.status.to_string());
+  REQUIRE(placed.placement.copies.size() == 1);
+  CHECK(placed.placement.copies[0].bytes == 8);
+  CHECK(placed.placement.devices[0].node_count == 16);
+  CHECK(placed.placement.devices[1].node_count == 16);
+}
+
+TEST_CASE("rules that cannot be read fail the session") {
+  const Placed placed = place(chain(2), {}, kNames, "cpu(layers.0/");
+  CHECK(placed.status.code() == Code::InvalidArgument);
+  CHECK(placed.status.to_string().find("Missing ')' in entry: cpu(layers.0/") !=
+        std::string::npos);
+}
