@@ -103,9 +103,8 @@ class Describer {
     } else if (!match->provider) {
       placed.why_not = placement_.rules[placed.rule].why_not;
     } else if (placed.why_not.empty()) {
-      placed.why_not = fmt::format("{} does not take {}",
-                                   device_name(placement_.devices[*match->provider]),
-                                   placed.op_type);
+      placed.why_not = fmt::format(
+          "{} does not take {}", device_name(placement_.devices[*match->provider]), placed.op_type);
     }
   }
 

@@ -83,8 +83,8 @@ Result<DeviceType> read_type(const std::string& word) {
 
 /// Errors   InvalidArgument for a field that no device has.
 Status check_fields(const Json& row) {
-  static const std::vector<std::string> kFields = {"provider", "type",         "vendor", "vendor_id",
-                                                   "ordinal",  "memory_bytes", "operators"};
+  static const std::vector<std::string> kFields = {
+      "provider", "type", "vendor", "vendor_id", "ordinal", "memory_bytes", "operators"};
   for (const auto& [key, value] : row.items()) {
     if (std::find(kFields.begin(), kFields.end(), key) != kFields.end()) continue;
     const std::string guess = nearest(key, kFields);
@@ -95,23 +95,65 @@ Status check_fields(const Json& row) {
   return {};
 }
 
-Result<ImaginedDevice> read_device(const Json& row, std::map<DeviceType, std::uint32_t>& counts) {
+/// Errors   InvalidArgument for a field that is there and no text.
+Result<std::string> text_field(const Json& row, const char* key, std::string fallback) {
+  if (!row.contains(key)) return fallback;
+  if (row[key].is_string()) return row[key].get<std::string>();
+  return failure(Code::InvalidArgument, "\"{}\" of a device should be a text, found {}", key,
+                 row[key].dump());
+}
+
+/// Errors   InvalidArgument for a field that is there and no number from 0 to `most`.
+Result<std::uint64_t> number_field(const Json& row, const char* key, std::uint64_t fallback,
+                                   std::uint64_t most) {
+  if (!row.contains(key)) return fallback;
+  if (row[key].is_number_unsigned() && row[key].get<std::uint64_t>() <= most) {
+    return row[key].get<std::uint64_t>();
+  }
+  return failure(Code::InvalidArgument, "\"{}\" of a device should be from 0 to {}, found {}", key,
+                 most, row[key].dump());
+}
+
+Result<std::vector<std::string>> operators_of(const Json& row) {
+  std::vector<std::string> operators;
+  if (!row.contains("operators")) return operators;
+  const Json& list = row["operators"];
+  if (!list.is_array()) {
+    return failure(Code::InvalidArgument, "\"operators\" of a device should be a list, found {}",
+                   list.type_name());
+  }
+  for (const Json& each : list) {
+    if (!each.is_string()) {
+      return failure(Code::InvalidArgument, "\"operators\" of a device should be texts, found {}",
+                     each.dump());
+    }
+    operators.push_back(each.get<std::string>());
+  }
+  return operators;
+}
+
+/// `counts` has the next number of each type.
+Result<ImaginedDevice> read_device(const Json& row, std::map<DeviceType, std::uint64_t>& counts) {
   if (!row.is_object()) {
     return failure(Code::InvalidArgument, "a device should be an object, found {}",
                    row.type_name());
   }
   SDX_TRY(check_fields(row));
+  constexpr std::uint64_t kMost32 = 0xffffffffU;
+  constexpr std::uint64_t kMost64 = 0xffffffffffffffffU;
   ImaginedDevice device;
-  SDX_ASSIGN(device.description.type, read_type(row.value("type", std::string("gpu"))));
-  std::uint32_t& next = counts[device.description.type];
-  device.description.ordinal = row.value("ordinal", next);
-  next = *device.description.ordinal + 1;
-  device.provider = row.value("provider", fmt::format("{}ExecutionProvider",
-                                                      device_word(device.description.type)));
-  device.description.vendor = row.value("vendor", std::string());
-  device.description.vendor_id = row.value("vendor_id", 0U);
-  device.description.memory_bytes = row.value("memory_bytes", std::uint64_t{0});
-  device.operators = row.value("operators", std::vector<std::string>());
+  SDX_ASSIGN(const std::string word, text_field(row, "type", "gpu"));
+  SDX_ASSIGN(device.description.type, read_type(word));
+  std::uint64_t& next = counts[device.description.type];
+  SDX_ASSIGN(const std::uint64_t ordinal, number_field(row, "ordinal", next, kMost32));
+  next = ordinal + 1;
+  device.description.ordinal = static_cast<std::uint32_t>(ordinal);
+  SDX_ASSIGN(device.provider, text_field(row, "provider", word + "ExecutionProvider"));
+  SDX_ASSIGN(device.description.vendor, text_field(row, "vendor", ""));
+  SDX_ASSIGN(const std::uint64_t vendor_id, number_field(row, "vendor_id", 0, kMost32));
+  device.description.vendor_id = static_cast<std::uint32_t>(vendor_id);
+  SDX_ASSIGN(device.description.memory_bytes, number_field(row, "memory_bytes", 0, kMost64));
+  SDX_ASSIGN(device.operators, operators_of(row));
   return device;
 }
 
@@ -128,14 +170,10 @@ Result<std::vector<ImaginedDevice>> read_devices(std::string_view text) {
                   "the description of devices should be a list of them, or {\"devices\": […]}");
   }
   std::vector<ImaginedDevice> devices;
-  std::map<DeviceType, std::uint32_t> counts;
-  try {
-    for (const Json& row : rows) {
-      SDX_ASSIGN(ImaginedDevice device, read_device(row, counts));
-      devices.push_back(std::move(device));
-    }
-  } catch (const Json::exception& error) {
-    return failure(Code::InvalidArgument, "a device's field is of another type: {}", error.what());
+  std::map<DeviceType, std::uint64_t> counts;
+  for (const Json& row : rows) {
+    SDX_ASSIGN(ImaginedDevice device, read_device(row, counts));
+    devices.push_back(std::move(device));
   }
   return devices;
 }
@@ -146,8 +184,7 @@ std::string describe_plan(const Plan& plan) {
   Json json = rows_of(plan.placement);
   Json removed = Json::array();
   for (const RemovedNode& node : plan.removed) {
-    removed.push_back(
-        {{"name", node.name}, {"domain", node.domain}, {"op_type", node.op_type}});
+    removed.push_back({{"name", node.name}, {"domain", node.domain}, {"op_type", node.op_type}});
   }
   json["removed"] = std::move(removed);
   return to_text(json);

@@ -81,8 +81,7 @@ Result<Wishes> match_rules(PlacedModel& placed, Rules rules) {
   Wishes wishes;
   for (std::string& warning : rules.warnings) warn(placed.placement, std::move(warning));
   if (rules.empty()) return wishes;
-  SDX_ASSIGN(wishes.matcher,
-             RuleMatcher::create(std::move(rules), devices_of(placed.providers)));
+  SDX_ASSIGN(wishes.matcher, RuleMatcher::create(std::move(rules), devices_of(placed.providers)));
   wishes.matches = match_graph(*wishes.matcher, placed.model.graph);
   const auto findings = findings_of(*wishes.matcher, placed.model.graph);
   SDX_TRY(RuleMatcher::strict_status(findings));
@@ -138,9 +137,7 @@ class Assigner {
   /// The free nodes that a provider may see.
   Result<std::vector<NodeId>> visible_nodes(std::uint32_t provider) {
     SDX_ASSIGN(std::vector<NodeId> free, free_nodes());
-    std::erase_if(free, [&](NodeId id) {
-      return wanted(id) != kNobody && wanted(id) != provider;
-    });
+    std::erase_if(free, [&](NodeId id) { return wanted(id) != kNobody && wanted(id) != provider; });
     return free;
   }
 
@@ -149,8 +146,9 @@ class Assigner {
     if (visible.empty()) return {};
     take_kept(provider, visible);
     const DeviceProvider* device = as_device(*providers_[provider]);
-    SDX_ASSIGN(const auto groups, device == nullptr ? ask(provider, visible)
-                                                    : ask_channels_last(*device, provider, visible));
+    SDX_ASSIGN(const auto groups, device == nullptr
+                                      ? ask(provider, visible)
+                                      : ask_channels_last(*device, provider, visible));
     fit();
     for (const NodeGroup& group : groups) {
       const std::uint32_t number = group.is_fused ? group_count_++ : kNoGroup;
@@ -232,14 +230,13 @@ class Assigner {
   Status refused() {
     SDX_ASSIGN(const auto free, free_nodes());
     const Graph& graph = model_.graph;
-    const auto context = std::find_if(free.begin(), free.end(), [&](NodeId id) {
-      return is_context_node(graph.node(id));
-    });
+    const auto context = std::find_if(free.begin(), free.end(),
+                                      [&](NodeId id) { return is_context_node(graph.node(id)); });
     if (context != free.end()) return untaken_context_node(graph.node(*context), providers_);
     std::string reason;
     if (providers_.back()->can_run(graph, free.front(), &reason)) {
-      reason = fmt::format("no execution provider takes {}",
-                           graph.node(free.front()).describe(graph));
+      reason =
+          fmt::format("no execution provider takes {}", graph.node(free.front()).describe(graph));
     }
     return Status(Code::Unsupported, reason);
   }
@@ -359,9 +356,8 @@ Result<std::optional<Assignment>> place_whole(PlacedModel& placed,
 
 Status make_providers(PlacedModel& placed, const Rules& rules) {
   CompileOptions& options = placed.compile_options;
-  options.splits_devices =
-      std::any_of(rules.rules.begin(), rules.rules.end(),
-                  [](const Rule& rule) { return names_ordinal(rule.device); });
+  options.splits_devices = std::any_of(rules.rules.begin(), rules.rules.end(),
+                                       [](const Rule& rule) { return names_ordinal(rule.device); });
   SDX_ASSIGN(placed.own_providers, make_own_providers(placed.options, options));
   SDX_ASSIGN(placed.providers,
              with_shared(placed.own_providers, placed.environment, placed.options));
@@ -399,8 +395,8 @@ Result<Assignment> place_parts(PlacedModel& placed, const Wishes& wishes,
   reasons = assigner.take_reasons();
   SDX_ASSIGN(order, placed.model.graph.topological_order());
   SDX_ASSIGN(placed.parts, order_parts(placed.model.graph, order, assignment));
-  SDX_TRY(check_fallback(placed.model, placed.options, placed.own_providers.size(), assignment,
-                         order));
+  SDX_TRY(
+      check_fallback(placed.model, placed.options, placed.own_providers.size(), assignment, order));
   SDX_TRY(check_compilation(placed, assignment, order));
   return assignment;
 }
@@ -435,8 +431,8 @@ Status place_model(PlacedModel& placed) {
   log_summary(placed.placement);
   if (records_assignment(placed.compile_options)) {
     SDX_ASSIGN(const auto order, placed.model.graph.topological_order());
-    placed.assigned_parts = describe_assignment(placed.model.graph, order, placed.providers,
-                                                assignment);
+    placed.assigned_parts =
+        describe_assignment(placed.model.graph, order, placed.providers, assignment);
   }
   return {};
 }

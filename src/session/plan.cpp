@@ -24,8 +24,7 @@ class ImaginedProvider final : public Provider {
 
   bool can_run(const Graph& graph, NodeId id, std::string* why_not) const override {
     const Node& node = graph.node(id);
-    const std::string op =
-        node.domain.empty() ? node.op_type : node.domain + ":" + node.op_type;
+    const std::string op = node.domain.empty() ? node.op_type : node.domain + ":" + node.op_type;
     const bool runs = operators_.empty() ? node.domain.empty() : operators_.contains(op);
     if (!runs && why_not != nullptr) {
       *why_not = fmt::format("the described device of {} does not list {}", device_.provider, op);

@@ -141,15 +141,15 @@ TEST_CASE("without rules the first device takes what it runs") {
 TEST_CASE("rules put layers on the devices that they name, whatever the order of the devices") {
   for (const bool is_fused : {false, true}) {
     const std::vector<ProviderMaker> makers = {gpu(0, is_fused), gpu(1, is_fused)};
-    const Placed placed = place(chain(6), makers, kNames,
-                                "gpu:1(layers.0/, layers.1/, layers.4/); cpu(layers.3/)");
+    const Placed placed =
+        place(chain(6), makers, kNames, "gpu:1(layers.0/, layers.1/, layers.4/); cpu(layers.3/)");
     REQUIRE_MESSAGE(placed.status.ok(), placed.status.to_string());
     CHECK(placed.devices() == "gpu:1 gpu:1 gpu:0 cpu gpu:1 gpu:0");
     CHECK(placed.placement.nodes[0].reason == PlacementReason::Rule);
     CHECK(placed.placement.nodes[2].reason == PlacementReason::Capability);
     CHECK(placed.placement.rules[1].kept == 1);
     CHECK(placed.placement.copies.size() == 4);
-    CHECK(placed.result == std::vector<float>{-3, 0});
+    CHECK(placed.result == std::vector<float>{0, 0});
   }
 }
 
@@ -161,7 +161,8 @@ TEST_CASE("a device that fuses all it sees gets parts that do not wait for thems
 }
 
 TEST_CASE("a node that its device does not run goes elsewhere, and says so") {
-  const Placed placed = place(chain(2), {gpu(0), gpu(1, false, {"Relu"})}, kNames, "gpu:1(layers.)");
+  const Placed placed =
+      place(chain(2), {gpu(0), gpu(1, false, {"Relu"})}, kNames, "gpu:1(layers.)");
   REQUIRE_MESSAGE(placed.status.ok(), placed.status.to_string());
   CHECK(placed.devices() == "gpu:1 cpu");
   CHECK(placed.placement.nodes[1].reason == PlacementReason::Fallback);
@@ -194,7 +195,8 @@ TEST_CASE("a pattern that stands in no name is told with names that are near") {
   REQUIRE_MESSAGE(placed.status.ok(), placed.status.to_string());
   REQUIRE(placed.warnings.size() == 1);
   CHECK(placed.warnings[0].find("layers.99/") != std::string::npos);
-  CHECK(placed.warnings[0].find("/model/layers.0/Relu") != std::string::npos);
+  CHECK_MESSAGE(placed.warnings[0].find("goes from 0 to 1") != std::string::npos,
+                placed.warnings[0]);
 }
 
 TEST_CASE("ranges share a chain between two devices, and only the cut is copied") {
@@ -210,6 +212,5 @@ TEST_CASE("ranges share a chain between two devices, and only the cut is copied"
 TEST_CASE("rules that cannot be read fail the session") {
   const Placed placed = place(chain(2), {}, kNames, "cpu(layers.0/");
   CHECK(placed.status.code() == Code::InvalidArgument);
-  CHECK(placed.status.to_string().find("Missing ')' in entry: cpu(layers.0/") !=
-        std::string::npos);
+  CHECK(placed.status.to_string().find("Missing ')' in entry: cpu(layers.0/") != std::string::npos);
 }
