@@ -5,6 +5,7 @@
 #include "base/build_id.h"
 #include "base/text.h"
 #include "cpu/artifact.h"
+#include "cpu/estimate.h"
 #include "cpu/lower.h"
 #include "exec/executor.h"
 #include "ir/custom_operator.h"
@@ -30,6 +31,12 @@ std::size_t constant_bytes(const Graph& graph) {
     if (constant) total += constant->byte_size();
   }
   return total;
+}
+
+PackingBounds packing_bounds(const Graph& graph) {
+  const std::size_t total_bytes = constant_bytes(graph);
+  const auto share = static_cast<std::size_t>(static_cast<double>(total_bytes) * kSpare_share);
+  return {std::max(kSpare_bytes_least, share), std::max(kNeeded_bytes_least, total_bytes)};
 }
 
 /// Lets go of weights that the program does not read: a folded one would lie beside its packed
@@ -100,11 +107,24 @@ class CpuProvider final : public ArtifactProvider {
                                             const CompileOptions& options) const override {
     SDX_TRY(run_passes(PassStage::Provider, graph, pass_options(options)));
     if (options.weightless != Weightless::None) return finish_weightless(std::move(graph), options);
-    const std::size_t total_bytes = constant_bytes(graph);
-    const auto share = static_cast<std::size_t>(static_cast<double>(total_bytes) * kSpare_share);
-    return finish(std::move(graph), options,
-                  PackedWeights(*weights_, {std::max(kSpare_bytes_least, share),
-                                            std::max(kNeeded_bytes_least, total_bytes)}));
+    PackedWeights weights(*weights_, packing_bounds(graph));
+    return finish(std::move(graph), options, std::move(weights));
+  }
+
+  Result<std::optional<PartEstimate>> estimate(const Graph& source,
+                                               const CompileOptions& options) const override {
+    Graph graph = source;
+    SDX_TRY(run_passes(PassStage::Provider, graph, pass_options(options)));
+    PackingBounds bounds;
+    if (options.weightless == Weightless::None) {
+      bounds = packing_bounds(graph);
+    } else {
+      SDX_TRY(fold_for_weightless(graph));
+    }
+    PackedWeights weights(*weights_, bounds);
+    SDX_ASSIGN(const Program program, lower(graph, weights, options.thread_count));
+    SDX_ASSIGN(PartEstimate estimate, estimate_part(source, graph, program, weights));
+    return std::optional(std::move(estimate));
   }
 
   std::string_view context_source() const override { return "SardonyxExecutionProvider"; }
@@ -137,13 +157,17 @@ class CpuProvider final : public ArtifactProvider {
     return passes;
   }
 
-  /// Weights stay where they are; what has to be computed from them is, once.
-  Result<std::unique_ptr<Compiled>> finish_weightless(Graph graph,
-                                                      const CompileOptions& options) const {
+  static Status fold_for_weightless(Graph& graph) {
     PassOptions passes;
     passes.folded_bytes_max = std::size_t{1} << 30;
     SDX_TRY(fold_weights(graph, passes));
-    SDX_TRY(infer_types(graph));
+    return infer_types(graph);
+  }
+
+  /// Weights stay where they are; what has to be computed from them is, once.
+  Result<std::unique_ptr<Compiled>> finish_weightless(Graph graph,
+                                                      const CompileOptions& options) const {
+    SDX_TRY(fold_for_weightless(graph));
     return finish(std::move(graph), options, PackedWeights(*weights_, {0, 0}));
   }
 
