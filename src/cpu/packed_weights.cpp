@@ -1,7 +1,11 @@
 #include "cpu/packed_weights.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "base/text.h"
 
 namespace sardonyx {
 
@@ -91,6 +95,24 @@ Status PackedWeights::make_all(ThreadPool* pool) {
   pool == nullptr ? make_some(0, count) : pool->parallel_for(count, 1, make_some);
   wanted_.clear();
   for (Status& status : statuses) SDX_TRY(std::move(status));
+  return {};
+}
+
+Status PackedWeights::pretend_all() const {
+  std::size_t most_bytes = 1;
+  for (const Wanted& wanted : wanted_) {
+    most_bytes = std::max(most_bytes, wanted.blob->size_bytes);
+  }
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* zeros = ::mmap(nullptr, most_bytes, PROT_READ, kFlags, -1, 0);
+  if (zeros == MAP_FAILED) {
+    return failure(Code::OutOfMemory, "no addresses for a region of {} bytes", most_bytes);
+  }
+  const std::shared_ptr<const std::byte> shared(
+      static_cast<const std::byte*>(zeros), [most_bytes](const std::byte* region) {
+        ::munmap(const_cast<std::byte*>(region), most_bytes);
+      });
+  for (const Wanted& wanted : wanted_) wanted.blob->bytes = shared;
   return {};
 }
 

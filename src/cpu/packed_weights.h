@@ -85,6 +85,10 @@ class PackedWeights {
     Fill fill;
     std::shared_ptr<PackedBlob> blob;
   };
+  /// Lets all that was asked for share one region of zeros, which takes no memory: for who wants to
+  /// know what kernels need, but not run them.
+  /// Errors   OutOfMemory when there are no addresses for it.
+  Status pretend_all() const;
   /// What was asked for so far and is not made, in order; for who stores it instead.
   const std::vector<Wanted>& wanted() const { return wanted_; }
   /// What was answered so far; its blobs are those of wanted(), without bytes.

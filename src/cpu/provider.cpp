@@ -123,6 +123,7 @@ class CpuProvider final : public ArtifactProvider {
     }
     PackedWeights weights(*weights_, bounds);
     SDX_ASSIGN(const Program program, lower(graph, weights, options.thread_count));
+    SDX_TRY(weights.pretend_all());
     SDX_ASSIGN(PartEstimate estimate, estimate_part(source, graph, program, weights));
     return std::optional(std::move(estimate));
   }
