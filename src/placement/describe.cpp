@@ -76,6 +76,7 @@ class Describer {
     placed.device = device;
     placed.part = part;
     placed.reason = facts_.reasons[id];
+    judge_budget(id, placed);
     judge_rule(id, placed);
     for (const ValueId input : node.inputs) {
       if (input == kNoValue || !facts_.graph.value(input).constant) continue;
@@ -91,6 +92,13 @@ class Describer {
     placement_.nodes.push_back(std::move(placed));
   }
 
+  /// Where the device that it would have had is full.
+  void judge_budget(NodeId id, PlacedNode& placed) const {
+    if (id >= facts_.over_budget.size() || facts_.over_budget[id].empty()) return;
+    placed.reason = PlacementReason::Budget;
+    placed.why_not = facts_.over_budget[id];
+  }
+
   void judge_rule(NodeId id, PlacedNode& placed) {
     const NodeMatch* match = match_of(id);
     if (match == nullptr) return;
@@ -98,8 +106,10 @@ class Describer {
     if (placed.rule == kNoRule) return;
     const bool is_kept = match->provider == placed.device;
     ++(is_kept ? placement_.rules[placed.rule].kept : placement_.rules[placed.rule].lost);
-    if (is_kept) {
+    if (is_kept && placed.reason != PlacementReason::Budget) {
       placed.reason = PlacementReason::Rule;
+    } else if (is_kept || placed.reason == PlacementReason::Budget) {
+      return;
     } else if (!match->provider) {
       placed.why_not = placement_.rules[placed.rule].why_not;
     } else if (placed.why_not.empty()) {

@@ -24,6 +24,9 @@ struct PlacementFacts {
   const std::vector<NodeMatch>& matches;
   /// Null without rules.
   const RuleMatcher* matcher;
+  /// By NodeId, "" where there is none: what budgets say of nodes that had to go elsewhere. Empty
+  /// without budgets.
+  const std::vector<std::string>& over_budget;
 };
 
 /// Adds nodes, copies and rules to a placement that has its devices, and counts what each device

@@ -1,6 +1,7 @@
 #include "placement/packing.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
@@ -272,31 +273,146 @@ std::vector<std::uint32_t> items_of(const Packing& packing, std::uint32_t device
   return items;
 }
 
-/// What estimates say, each set of items asked for once in a row; nothing takes nothing.
+/// What estimates say, each set of items asked for once; nothing takes nothing.
 class Estimates {
  public:
   Estimates(std::size_t device_count, DeviceEstimate estimate)
-      : estimate_(estimate), asked_(device_count), known_(device_count, 0) {}
+      : estimate_(estimate), known_(device_count) {}
 
   Result<std::uint64_t> of(const Packing& packing, std::uint32_t device) {
     std::vector<std::uint32_t> items = items_of(packing, device);
     if (items.empty()) return 0;
-    if (items != asked_[device]) {
-      SDX_ASSIGN(known_[device], estimate_(device, items));
-      asked_[device] = std::move(items);
-    }
-    return known_[device];
+    const auto found = known_[device].find(items);
+    if (found != known_[device].end()) return found->second;
+    SDX_ASSIGN(const std::uint64_t bytes, estimate_(device, items));
+    known_[device].emplace(std::move(items), bytes);
+    return bytes;
   }
 
  private:
   DeviceEstimate estimate_;
-  std::vector<std::vector<std::uint32_t>> asked_;
-  std::vector<std::uint64_t> known_;
+  std::vector<std::map<std::vector<std::uint32_t>, std::uint64_t>> known_;
 };
 
 std::uint64_t modelled_bytes(const Packing& packing, std::uint32_t device) {
   return capped_sum(packing.held_bytes[device], packing.live_bytes[device]);
 }
+
+/// Packs with limits on the items' own costs, and looks for those that make the estimates fit.
+class ExactPacker {
+ public:
+  ExactPacker(std::span<const PackingItem> items, std::span<const PackingDevice> devices,
+              const std::vector<Unit>& units, BalancePolicy policy, DeviceEstimate estimate)
+      : items_(items),
+        devices_(devices),
+        units_(units),
+        policy_(policy),
+        limits_(limits_of(devices)),
+        found_(devices.size()),
+        estimates_(devices.size(), estimate) {}
+
+  Result<Packing> run() {
+    SDX_TRY(policy_ == BalancePolicy::Sequential ? find_all() : guess_all());
+    return settle();
+  }
+
+ private:
+  Result<Packing> packed() {
+    auto packing = Packer(items_, devices_, units_, found_, policy_).pack();
+    if (!packing.ok()) return does_not_fit();
+    return packing;
+  }
+
+  /// Errors   always: what each device may hold, and what all that it could run would take there.
+  Status does_not_fit() {
+    std::vector<std::string> texts;
+    for (std::uint32_t device = 0; device < devices_.size(); ++device) {
+      if (!limits_[device]) continue;
+      Packing all;
+      for (const PackingItem& item : items_) {
+        const bool runs =
+            std::find(item.devices.begin(), item.devices.end(), device) != item.devices.end();
+        all.choices.push_back({runs ? device : device + 1});
+      }
+      SDX_ASSIGN(const std::uint64_t bytes, estimates_.of(all, device));
+      texts.push_back(fmt::format("{} may hold {}, all that it runs takes {}",
+                                  devices_[device].name, describe_bytes(*limits_[device]),
+                                  describe_bytes(bytes)));
+    }
+    return failure(Code::InvalidArgument, "the model does not fit into its budgets: {}",
+                   join(texts, "; "));
+  }
+
+  /// Devices get their items one after the other: later ones have room for all meanwhile.
+  Status find_all() {
+    for (std::uint32_t device = 0; device < devices_.size(); ++device) {
+      if (limits_[device]) SDX_TRY(find(device));
+    }
+    return {};
+  }
+
+  /// The largest limit with which the device's items fit by their estimate.
+  Status find(std::uint32_t device) {
+    SDX_ASSIGN(const Packing all, packed());
+    SDX_ASSIGN(const std::uint64_t wanted, estimates_.of(all, device));
+    if (wanted <= *limits_[device]) return {};
+    std::uint64_t low = 0;
+    std::uint64_t high = modelled_bytes(all, device);
+    while (high - low > 1) {
+      found_[device] = low + (high - low) / 2;
+      SDX_ASSIGN(const Packing tried, packed());
+      SDX_ASSIGN(const std::uint64_t bytes, estimates_.of(tried, device));
+      (bytes <= *limits_[device] ? low : high) = *found_[device];
+    }
+    found_[device] = low;
+    return {};
+  }
+
+  /// Policies that fill devices evenly go by all limits at once, as much smaller or larger as the
+  /// items' own costs are than the estimates.
+  Status guess_all() {
+    SDX_ASSIGN(const Packing all,
+               Packer(items_, devices_, units_, found_, BalancePolicy::Sequential).pack());
+    for (std::uint32_t device = 0; device < devices_.size(); ++device) {
+      if (!limits_[device]) continue;
+      SDX_ASSIGN(const std::uint64_t exact, estimates_.of(all, device));
+      const std::uint64_t modelled = modelled_bytes(all, device);
+      const double share =
+          exact == 0 ? 1 : static_cast<double>(modelled) / static_cast<double>(exact);
+      const double scaled = static_cast<double>(*limits_[device]) * share;
+      found_[device] = scaled >= 0x1p63 ? UINT64_MAX : static_cast<std::uint64_t>(scaled);
+    }
+    return {};
+  }
+
+  /// What was found for one device may send items back to another.
+  Result<Packing> settle() {
+    for (int turn = 0; turn < kTurns_max; ++turn) {
+      SDX_ASSIGN(Packing packing, packed());
+      bool is_over = false;
+      for (std::uint32_t device = 0; device < devices_.size(); ++device) {
+        if (!limits_[device]) continue;
+        SDX_ASSIGN(const std::uint64_t bytes, estimates_.of(packing, device));
+        if (bytes <= *limits_[device]) continue;
+        is_over = true;
+        const std::uint64_t modelled = modelled_bytes(packing, device);
+        found_[device] =
+            less(std::min(found_[device].value_or(modelled), modelled), bytes - *limits_[device]);
+      }
+      if (!is_over) return packing;
+    }
+    return does_not_fit();
+  }
+
+  std::span<const PackingItem> items_;
+  std::span<const PackingDevice> devices_;
+  const std::vector<Unit>& units_;
+  BalancePolicy policy_;
+  Limits limits_;
+  /// On the items' own costs.
+  Limits found_;
+  Estimates estimates_;
+};
 
 }  // namespace
 
@@ -311,32 +427,7 @@ Result<Packing> pack_exactly(std::span<const PackingItem> items,
                              std::span<const PackingDevice> devices, BalancePolicy policy,
                              DeviceEstimate estimate) {
   SDX_ASSIGN(const std::vector<Unit> units, make_units(items));
-  const Limits limits = limits_of(devices);
-  Estimates estimates(devices.size(), estimate);
-  const Limits none(devices.size());
-  SDX_ASSIGN(const Packing wanted,
-             Packer(items, devices, units, none, BalancePolicy::Sequential).pack());
-  Limits effective = limits;
-  for (std::uint32_t device = 0; device < devices.size(); ++device) {
-    if (!limits[device]) continue;
-    SDX_ASSIGN(const std::uint64_t exact, estimates.of(wanted, device));
-    const std::uint64_t room = capped_sum(*limits[device], modelled_bytes(wanted, device));
-    effective[device] = room == UINT64_MAX ? room : less(room, exact);
-  }
-  for (int turn = 0; turn < kTurns_max; ++turn) {
-    SDX_ASSIGN(Packing packing, Packer(items, devices, units, effective, policy).pack());
-    bool is_over = false;
-    for (std::uint32_t device = 0; device < devices.size(); ++device) {
-      if (!limits[device]) continue;
-      SDX_ASSIGN(const std::uint64_t exact, estimates.of(packing, device));
-      if (exact <= *limits[device]) continue;
-      is_over = true;
-      effective[device] = less(std::min(*effective[device], modelled_bytes(packing, device)),
-                               exact - *limits[device]);
-    }
-    if (!is_over) return packing;
-  }
-  return failure(Code::InvalidArgument, "no placement was found that keeps within the budgets");
+  return ExactPacker(items, devices, units, policy, estimate).run();
 }
 
 std::string describe_choice(const PackingChoice& choice, std::span<const PackingDevice> devices) {

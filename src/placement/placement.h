@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,10 @@ struct PlacedDevice {
   std::uint64_t node_count = 0;
   /// Constants of its nodes, each once.
   std::uint64_t weight_bytes = 0;
+  /// What it may hold by the options; none without a budget.
+  std::optional<std::uint64_t> limit_bytes;
+  /// What its nodes take by that reckoning; none without a budget.
+  std::optional<std::uint64_t> need_bytes;
 };
 
 /// A value that one device makes and another one needs.

@@ -26,7 +26,9 @@ Json device_row(const PlacedDevice& device) {
           {"provider", device.provider},
           {"devices", std::move(parts)},
           {"node_count", device.node_count},
-          {"weight_bytes", device.weight_bytes}};
+          {"weight_bytes", device.weight_bytes},
+          {"limit_bytes", device.limit_bytes ? Json(*device.limit_bytes) : Json()},
+          {"need_bytes", device.need_bytes ? Json(*device.need_bytes) : Json()}};
 }
 
 Json node_row(const PlacedNode& node, const Placement& placement) {

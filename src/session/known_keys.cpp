@@ -27,6 +27,10 @@ constexpr std::string_view kKeys[] = {
     "optimization.enable_cast_chain_elimination",
     "optimization.enable_gelu_approximation",
     "optimization.minimal_build_optimizations",
+    "sardonyx.cache_dir",
+    "sardonyx.compile_cpu_parts",
+    "sardonyx.context_ignore_stale_source",
+    "sardonyx.placement",
     "session.allow_released_opsets_only",
     "session.collect_node_memory_stats_to_file",
     "session.compile_only",
@@ -85,6 +89,7 @@ constexpr std::string_view kKeys[] = {
     "session.qdqisint8allowed",
     "session.record_ep_graph_assignment_info",
     "session.resource_cuda_partitioning_settings",
+    "session.resource_partitioning_settings",
     "session.save_external_prepacked_constant_initializers",
     "session.save_model_format",
     "session.set_denormal_as_zero",
@@ -98,6 +103,49 @@ constexpr std::string_view kKeys[] = {
     "session.use_ort_model_bytes_for_initializers",
     "session.use_per_session_threads",
     "session.x64quantprecision",
+};
+
+/// Those that are switches: "0" or "1".
+constexpr std::string_view kSwitches[] = {
+    "ep.context_embed_mode",
+    "ep.context_enable",
+    "ep.enable_weightless",
+    "ep.enable_weightless_ep_context_nodes",
+    "ep.share_ep_contexts",
+    "ep.stop_share_ep_contexts",
+    "optimization.enable_cast_chain_elimination",
+    "optimization.enable_gelu_approximation",
+    "session.allow_released_opsets_only",
+    "session.compile_only",
+    "session.debug_layout_transformation",
+    "session.disable_aot_function_inlining",
+    "session.disable_cpu_ep_fallback",
+    "session.disable_double_qdq_remover",
+    "session.disable_model_compile",
+    "session.disable_prepacking",
+    "session.disable_qdq_constant_folding",
+    "session.disable_quant_qdq",
+    "session.enable_dq_matmulnbits_fusion",
+    "session.enable_quant_qdq_cleanup",
+    "session.fail_on_suboptimal_compiled_model",
+    "session.force_spinning_stop",
+    "session.inter_op.allow_spinning",
+    "session.intra_op.allow_spinning",
+    "session.prepack.enable_parallel",
+    "session.qdqisint8allowed",
+    "session.record_ep_graph_assignment_info",
+    "session.save_external_prepacked_constant_initializers",
+    "session.set_denormal_as_zero",
+    "session.strict_shape_type_inference",
+    "session.strict_workspace_verification",
+    "session.use_device_allocator_for_initializers",
+    "session.use_env_allocators",
+    "session.use_external_initializer_file_buffers_directly",
+    "session.use_ort_model_bytes_directly",
+    "session.use_ort_model_bytes_for_initializers",
+    "session.x64quantprecision",
+    "sardonyx.compile_cpu_parts",
+    "sardonyx.context_ignore_stale_source",
 };
 
 /// Whether all but a few letters in one place are the same: programs have keys of their own, which
@@ -126,6 +174,10 @@ std::string intended_session_key(std::string_view key) {
   }
   const std::string guess = nearest(key, known);
   return differs_little(key, guess) ? guess : "";
+}
+
+bool is_switch(std::string_view key) {
+  return std::find(std::begin(kSwitches), std::end(kSwitches), key) != std::end(kSwitches);
 }
 
 }  // namespace sardonyx

@@ -10,4 +10,7 @@ namespace sardonyx {
 /// same without its first word ("disable_prepacking"). "" for a key that is known or like none.
 std::string intended_session_key(std::string_view key);
 
+/// Whether the key's values are "0" and "1".
+bool is_switch(std::string_view key);
+
 }  // namespace sardonyx

@@ -149,8 +149,12 @@ Status check_input_types(const Graph& graph) {
   return {};
 }
 
-void warn_of_misspelled_keys(const SessionOptions& options) {
+void warn_of_mistaken_entries(const SessionOptions& options) {
   for (const auto& [key, value] : options.entries) {
+    if (is_switch(key) && !value.empty() && value != "0" && value != "1") {
+      log(Severity::Warning, "session config entry '{}' should be \"0\" or \"1\", found '{}'", key,
+          value);
+    }
     const std::string guess = intended_session_key(key);
     if (guess.empty()) continue;
     log(Severity::Warning,
@@ -219,7 +223,7 @@ Status prepare_model(Model& model, const SessionOptions& options,
   SDX_TRY(bind_custom_operators(model.graph, options.custom_operators));
   std::size_t budget_bytes = kDensifiedBytesMax;
   SDX_TRY(densify_initializers(model.graph, budget_bytes));
-  warn_of_misspelled_keys(options);
+  warn_of_mistaken_entries(options);
   SDX_TRY(fix_dimensions(model, options, denotations));
   SDX_TRY(infer_types(model.graph));
   SDX_TRY(check_input_types(model.graph));

@@ -9,6 +9,7 @@
 #include "placement/describe.h"
 #include "placement/rule_matcher.h"
 #include "placement/stages.h"
+#include "session/budgets.h"
 #include "session/compiled_model.h"
 #include "session/context_parts.h"
 #include "session/weightless.h"
@@ -63,6 +64,8 @@ struct Wishes {
   std::optional<RuleMatcher> matcher;
   /// By NodeId; nodes that were made since are not in it.
   std::vector<NodeMatch> matches;
+  /// By NodeId; empty without budgets.
+  std::vector<BudgetedNode> budgeted;
 };
 
 Result<Rules> rules_of(const SessionOptions& options) {
@@ -93,11 +96,16 @@ Result<Wishes> match_rules(PlacedModel& placed, Rules rules) {
 class Assigner {
  public:
   Assigner(PlacedModel& placed, const Wishes& wishes)
-      : model_(placed.model), providers_(placed.providers), wishes_(wishes) {
+      : model_(placed.model),
+        providers_(placed.providers),
+        wishes_(wishes),
+        own_count_(static_cast<std::uint32_t>(placed.own_providers.size())) {
     for (const NodeMatch& match : wishes.matches) {
       wanted_.push_back(match.provider.value_or(kNobody));
     }
-    own_count_ = static_cast<std::uint32_t>(placed.own_providers.size());
+    if (wishes.budgeted.empty()) return;
+    wanted_.clear();
+    for (const BudgetedNode& node : wishes.budgeted) wanted_.push_back(node.provider);
   }
 
   /// Nodes that a provider was asked to take by a rule are kept from the others until it does not
@@ -108,7 +116,7 @@ class Assigner {
       SDX_ASSIGN(const auto left, free_nodes());
       if (left.empty()) return std::move(assignment_);
       // Whoever came before the provider that did not take them has not seen them yet.
-      if (wishes_.matches.empty()) break;
+      if (wanted_.empty()) break;
     }
     return refused();
   }
@@ -160,7 +168,8 @@ class Assigner {
 
   void assign(NodeId id, std::uint32_t provider, std::uint32_t group) {
     assignment_[id] = {provider, group};
-    if (wanted(id) == provider) reasons_[id] = PlacementReason::Rule;
+    const auto ruled = id < wishes_.matches.size() ? wishes_.matches[id].provider : std::nullopt;
+    if (ruled == provider) reasons_[id] = PlacementReason::Rule;
   }
 
   /// What the provider was to run and did not take is free for all.
@@ -244,7 +253,7 @@ class Assigner {
   Model& model_;
   const Providers& providers_;
   const Wishes& wishes_;
-  std::uint32_t own_count_ = 0;
+  std::uint32_t own_count_;
   /// By NodeId: the provider that is to run it.
   std::vector<std::uint32_t> wanted_;
   Assignment assignment_;
@@ -354,10 +363,17 @@ Result<std::optional<Assignment>> place_whole(PlacedModel& placed,
   return std::optional(Assignment(graph.node_count(), NodePlacement{number, kNoGroup}));
 }
 
-Status make_providers(PlacedModel& placed, const Rules& rules) {
-  CompileOptions& options = placed.compile_options;
-  options.splits_devices = std::any_of(rules.rules.begin(), rules.rules.end(),
-                                       [](const Rule& rule) { return names_ordinal(rule.device); });
+/// Whether rules or budgets speak of one of several devices of a kind.
+bool tells_devices_apart(const Rules& rules, const std::vector<BudgetSettings>& budgets) {
+  const auto is_numbered = [](const auto& entry) { return names_ordinal(entry.device); };
+  return std::any_of(rules.rules.begin(), rules.rules.end(), is_numbered) ||
+         std::any_of(budgets.begin(), budgets.end(), [&](const BudgetSettings& budget) {
+           return std::any_of(budget.devices.begin(), budget.devices.end(), is_numbered);
+         });
+}
+
+Status make_providers(PlacedModel& placed) {
+  const CompileOptions& options = placed.compile_options;
   SDX_ASSIGN(placed.own_providers, make_own_providers(placed.options, options));
   SDX_ASSIGN(placed.providers,
              with_shared(placed.own_providers, placed.environment, placed.options));
@@ -417,16 +433,23 @@ Status place_model(PlacedModel& placed) {
   placed.compile_options.weightless_source = placed.options.weightless_source;
   warn_of_old_weightless_entries(placed.options);
   SDX_ASSIGN(Rules rules, rules_of(placed.options));
-  SDX_TRY(make_providers(placed, rules));
+  SDX_ASSIGN(const auto budgets, budgets_of(placed.options));
+  placed.compile_options.splits_devices = tells_devices_apart(rules, budgets);
+  SDX_TRY(make_providers(placed));
   SDX_TRY(check_compiled_model(placed.model, placed.providers, placed.options));
-  SDX_ASSIGN(const Wishes wishes, match_rules(placed, std::move(rules)));
+  for (const ProviderDevices& device : devices_of(placed.providers)) {
+    PlacedDevice& described = placed.placement.devices.emplace_back();
+    described.provider = device.provider;
+    described.devices = device.devices;
+  }
+  SDX_ASSIGN(Wishes wishes, match_rules(placed, std::move(rules)));
+  SDX_ASSIGN(wishes.budgeted, spread_by_budget(placed, budgets, wishes.matches));
   std::vector<PlacementReason> reasons;
   SDX_ASSIGN(const Assignment assignment, place_parts(placed, wishes, reasons));
-  for (const ProviderDevices& device : devices_of(placed.providers)) {
-    placed.placement.devices.push_back({device.provider, device.devices, 0, 0});
-  }
+  std::vector<std::string> over_budget;
+  for (const BudgetedNode& node : wishes.budgeted) over_budget.push_back(node.why_not);
   describe_placement({placed.model.graph, placed.parts, reasons, wishes.matches,
-                      wishes.matcher ? &*wishes.matcher : nullptr},
+                      wishes.matcher ? &*wishes.matcher : nullptr, over_budget},
                      placed.placement);
   log_summary(placed.placement);
   if (records_assignment(placed.compile_options)) {
