@@ -390,9 +390,11 @@ class ExactPacker {
     for (int turn = 0; turn < kTurns_max; ++turn) {
       SDX_ASSIGN(Packing packing, packed());
       bool is_over = false;
+      packing.estimated_bytes.assign(devices_.size(), 0);
       for (std::uint32_t device = 0; device < devices_.size(); ++device) {
         if (!limits_[device]) continue;
         SDX_ASSIGN(const std::uint64_t bytes, estimates_.of(packing, device));
+        packing.estimated_bytes[device] = bytes;
         if (bytes <= *limits_[device]) continue;
         is_over = true;
         const std::uint64_t modelled = modelled_bytes(packing, device);

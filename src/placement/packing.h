@@ -72,6 +72,8 @@ struct Packing {
   /// By device: weights and own bytes, and the most that is alive at once.
   std::vector<std::uint64_t> held_bytes;
   std::vector<std::uint64_t> live_bytes;
+  /// By device with a limit: what pack_exactly() was told that its items take; 0 for others.
+  std::vector<std::uint64_t> estimated_bytes;
 };
 
 /// Gives every item, in the order in which they run, to the first of its devices that has room.

@@ -212,7 +212,9 @@ class Spreader {
       chosen[nodes_[i]] = {choice.device, describe_choice(choice, devices_)};
     }
     for (std::uint32_t i = 0; i < devices_.size(); ++i) {
-      placed_.placement.devices[i].need_bytes = packing.held_bytes[i] + packing.live_bytes[i];
+      placed_.placement.devices[i].need_bytes =
+          devices_[i].limit_bytes ? packing.estimated_bytes[i]
+                                  : packing.held_bytes[i] + packing.live_bytes[i];
       warn_of_unbounded(i);
     }
     return chosen;

@@ -187,6 +187,7 @@ TEST_CASE("estimates of whole devices decide, to the byte") {
         pack_exactly(items, std::vector<PackingDevice>{{"gpu", limit}, {"cpu", {}}},
                      BalancePolicy::Sequential, estimate);
     REQUIRE_MESSAGE(packing.ok(), packing.status().to_string());
+    CHECK(packing->estimated_bytes[0] <= limit);
     return devices_of(*packing);
   };
   CHECK(devices_at(397) == Devices{0, 0, 0, 0});
