@@ -139,11 +139,13 @@ std::string quoted(std::string_view text, bool is_regex) {
 
 bool needs_quotes(const Rule& rule) {
   const std::string_view text = rule.pattern;
-  if (text.find_first_of(",();\"\\") != std::string_view::npos || trim(text) != text) return true;
-  if (rule.kind == PatternKind::Regex) return false;
-  if (text.find_first_of("=~@") == 0 || text.find('*') != std::string_view::npos) return true;
-  return text.find_first_of("[]") != std::string_view::npos &&
-         rule.expansion == std::vector<std::string>{rule.pattern};
+  if (rule.kind == PatternKind::Regex) {
+    return text.find_first_of(",();\"") != std::string_view::npos || trim(text) != text;
+  }
+  // A range cannot be written in quotes.
+  if (rule.expansion != std::vector<std::string>{rule.pattern}) return false;
+  return text.find_first_of(",();\"[]*") != std::string_view::npos || trim(text) != text ||
+         text.find_first_of("=~@") == 0;
 }
 
 std::string_view mark_of(PatternKind kind) {
