@@ -10,6 +10,7 @@
 #include "placement/packing.h"
 #include "placement/statistics.h"
 #include "session/context_parts.h"
+#include "session/max_shapes.h"
 
 namespace sardonyx {
 
@@ -43,6 +44,9 @@ class Spreader {
         std::any_of(devices_.begin(), devices_.end(),
                     [](const PackingDevice& device) { return device.limit_bytes.has_value(); });
     if (!has_limit) return std::vector<BudgetedNode>();
+    SDX_ASSIGN(const auto shapes,
+               parse_max_shapes(placed_.options.entry("session.max_shape_override")));
+    SDX_ASSIGN(bounded_, with_max_shapes(placed_.model.graph, shapes));
     SDX_ASSIGN(nodes_, placed_.model.graph.topological_order());
     std::erase_if(nodes_, [&](NodeId id) { return is_kept(id); });
     SDX_TRY(ask_providers());
@@ -128,7 +132,7 @@ class Spreader {
   }
 
   PackingItem item_of(NodeId id) const {
-    const Graph& graph = placed_.model.graph;
+    const Graph& graph = bounded_;
     const Node& node = graph.node(id);
     PackingItem item;
     item.name = node.describe(graph);
@@ -172,7 +176,7 @@ class Spreader {
     if (items.empty()) return std::uint64_t{0};
     std::vector<NodeId> nodes;
     for (const std::uint32_t item : items) nodes.push_back(nodes_[item]);
-    const Part part = extract_part(placed_.model.graph, nodes);
+    const Part part = extract_part(bounded_, nodes);
     SDX_ASSIGN(const auto told,
                placed_.providers[device]->estimate(part.graph, placed_.compile_options));
     if (!told) return rule_of_thumb(items);
@@ -197,7 +201,7 @@ class Spreader {
   }
 
   std::uint64_t output_bytes(NodeId id) const {
-    const Graph& graph = placed_.model.graph;
+    const Graph& graph = bounded_;
     std::uint64_t bytes = 0;
     for (const ValueId output : graph.node(id).outputs) {
       if (output != kNoValue) bytes += tensor_bytes(graph.value(output).type);
@@ -233,6 +237,8 @@ class Spreader {
   const std::vector<BudgetSettings>& budgets_;
   const std::vector<NodeMatch>& matches_;
   std::vector<PackingDevice> devices_;
+  /// The model's graph with the largest shapes that its inputs will have.
+  Graph bounded_;
   std::optional<MatchedStatistics> measured_;
   std::vector<NodeId> nodes_;
   /// By provider and NodeId.

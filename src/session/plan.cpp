@@ -94,10 +94,10 @@ Result<Plan> plan_model(std::shared_ptr<Environment> environment, const std::str
   std::vector<ProviderMaker> makers;
   for (ImaginedDevice& device : imagined) makers.push_back(maker_of(std::move(device)));
   options.own_providers.insert(options.own_providers.begin(), makers.begin(), makers.end());
-  // Looking writes nothing, and needs no threads.
+  // Looking writes nothing, and starts no threads; how many there would be counts for estimates.
   options.optimized_model_path.clear();
   options.use_shared_pool = false;
-  options.thread_count = 1;
+  options.thread_functions = {};
   SDX_TRY(report_progress(options, LoadStage::Read));
   std::vector<DimDenotation> denotations;
   SDX_ASSIGN(Model model, read_model(path, options.read, &denotations));
