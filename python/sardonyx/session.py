@@ -347,12 +347,20 @@ class InferenceSession:
 
     def _places(self):
         """Device and reason by the name of a node, as far as the library tells."""
-        try:
-            text = self._sess.describe()
-        except errors.Error:
-            text = None
-        nodes = json.loads(text).get("nodes", []) if text else []
-        return {node.get("name"): (node.get("device"), node.get("reason")) for node in nodes}
+        text = self._sess.placement()
+        nodes = json.loads(text)["nodes"] if text else []
+        return {node["name"]: (node["device"], node["reason"]) for node in nodes}
+
+    def placement(self):
+        """Which node runs on which device, and why, as a dict; docs/placement.md has its fields.
+
+        Nodes have the names of the model. Copies between devices, the rules and what became of
+        them, and warnings are part of it.
+        """
+        text = self._sess.placement()
+        if text is None:
+            raise errors.NotImplemented("the loaded runtime library is not Sardonyx's own")
+        return json.loads(text)
 
     def describe(self):
         """What the session is made of, as a dict: each node with its place and reason, memory."""

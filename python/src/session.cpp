@@ -381,6 +381,13 @@ nb::object describe_session(const Session& session) {
   return nb::str(take_string(json).c_str());
 }
 
+nb::object session_placement(const Session& session) {
+  if (!own_api()) return nb::none();
+  char* json = nullptr;
+  check(own_api()->DescribePlacement(session.handle.get(), cpu_allocator(), &json));
+  return nb::str(take_string(json).c_str());
+}
+
 }  // namespace
 
 const Port* Session::find_feed(const char* name) const {
@@ -415,6 +422,7 @@ void bind_session(nb::module_& module) {
       .def("ep_devices", &ep_devices)
       .def("end_profiling", &end_profiling)
       .def("describe", &describe_session)
+      .def("placement", &session_placement)
       .def("refit", &refit, nb::arg("names"), nb::arg("values"))
       .def("profiling_start_ns", [](const Session& self) {
         uint64_t start = 0;

@@ -101,6 +101,10 @@ class Compiled {
   virtual const ContextNode* context_node() const { return nullptr; }
 };
 
+/// Whether devices that were chosen together for one provider stay one: rules and budgets may tell
+/// them apart.
+enum class DeviceSplit : std::uint8_t { None, ByType, Each };
+
 /// What the caller of compile() wants.
 struct CompileOptions {
   /// Threads that will run the part.
@@ -118,9 +122,8 @@ struct CompileOptions {
   /// Bytes of the model that a weightless compiled one belongs to, when the caller gave them; they
   /// stay as long as the session.
   std::span<const std::byte> weightless_source;
-  /// Rules or budgets tell devices of one type apart: a provider for several of them is to be one
-  /// provider for each.
-  bool splits_devices = false;
+  /// What becomes of a provider for several devices.
+  DeviceSplit device_split = DeviceSplit::None;
   /// The model that the graph is a part of: its path, opsets and metadata. Null for a graph alone.
   const Model* model = nullptr;
 

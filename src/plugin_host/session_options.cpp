@@ -111,12 +111,22 @@ Status add_custom_domains(const Library& library, OrtEpFactory& factory,
   return {};
 }
 
-/// The devices of each provider that is made: all of them, or one each.
+/// The devices of each provider that is made.
 std::vector<std::vector<const OrtEpDevice*>> instances_of(
-    const std::vector<const OrtEpDevice*>& devices, bool splits) {
-  if (!splits) return {devices};
+    const std::vector<const OrtEpDevice*>& devices, DeviceSplit split) {
+  if (split == DeviceSplit::None) return {devices};
   std::vector<std::vector<const OrtEpDevice*>> instances;
-  for (const OrtEpDevice* device : devices) instances.push_back({device});
+  for (const OrtEpDevice* device : devices) {
+    const auto same = std::find_if(instances.begin(), instances.end(), [&](const auto& others) {
+      return split == DeviceSplit::ByType &&
+             others.front()->device->type == device->device->type;
+    });
+    if (same == instances.end()) {
+      instances.push_back({device});
+    } else {
+      same->push_back(device);
+    }
+  }
   return instances;
 }
 
@@ -125,7 +135,7 @@ ProviderMaker maker_of(Chosen chosen, std::shared_ptr<const OrtSessionOptions> o
   return [chosen = std::move(chosen),
           options = std::move(options)](const CompileOptions& compiling) -> Result<Providers> {
     Providers providers;
-    for (const auto& devices : instances_of(chosen.devices, compiling.splits_devices)) {
+    for (const auto& devices : instances_of(chosen.devices, compiling.device_split)) {
       SDX_ASSIGN(auto provider,
                  PluginProvider::create(devices, *options, compiling.weightless_request));
       providers.push_back(std::move(provider));

@@ -59,6 +59,8 @@ class JoinedParts final : public DeviceCompiled {
       outputs_.push_back(slot(output));
     }
     plan_releases();
+    names_.resize(slot_of_.size());
+    for (const auto& [value, slot] : slot_of_) names_[slot] = whole.value(value).name;
   }
 
   Status run(std::span<const Datum> inputs, std::span<Datum> outputs, RunState& state) override {
@@ -72,7 +74,7 @@ class JoinedParts final : public DeviceCompiled {
       part_inputs.clear();
       part_outputs.clear();
       for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-        SDX_ASSIGN(Datum input, input_of(step, i, slots, copies));
+        SDX_ASSIGN(Datum input, input_of(step, i, slots, copies, state.profiler));
         part_inputs.push_back(std::move(input));
       }
       for (std::size_t i = 0; i < step.outputs.size(); ++i) {
@@ -168,7 +170,7 @@ class JoinedParts final : public DeviceCompiled {
 
   /// The value where the part needs it. Parts that need it at one place share one copy.
   Result<Datum> input_of(const Step& step, std::size_t i, std::span<const Datum> slots,
-                         std::vector<Copy>& copies) const {
+                         std::vector<Copy>& copies, Profiler* profiler) const {
     const Slot slot = step.inputs[i];
     const Tensor* tensor = slots[slot].tensor();
     const Place* place = step.input_place(i);
@@ -176,7 +178,12 @@ class JoinedParts final : public DeviceCompiled {
     for (const Copy& copy : copies) {
       if (copy.slot == slot && place_of(*copy.datum.tensor()) == place) return copy.datum;
     }
+    const auto start = Profiler::Clock::now();
     SDX_ASSIGN(Tensor copy, moved(movers_, *tensor, place));
+    if (profiler != nullptr) {
+      profiler->record(names_[slot], place == nullptr ? "MemcpyToHost" : "MemcpyFromHost", start,
+                       Profiler::Clock::now());
+    }
     copies.push_back({slot, Datum(std::move(copy))});
     return copies.back().datum;
   }
@@ -227,6 +234,8 @@ class JoinedParts final : public DeviceCompiled {
   }
 
   std::unordered_map<ValueId, Slot> slot_of_;
+  /// By slot: what a profile calls the copy of a value.
+  std::vector<std::string> names_;
   std::vector<Step> steps_;
   std::vector<std::pair<Slot, Datum>> constants_;
   std::vector<Slot> outputs_;

@@ -9,6 +9,7 @@
 #include "placement/describe.h"
 #include "placement/rule_matcher.h"
 #include "placement/stages.h"
+#include "placement/words.h"
 #include "session/budgets.h"
 #include "session/compiled_model.h"
 #include "session/context_parts.h"
@@ -52,11 +53,16 @@ std::vector<ProviderDevices> devices_of(const Providers& providers) {
   return all;
 }
 
-/// "gpu:1": such a designator tells devices of one type apart.
-bool names_ordinal(std::string_view designator) {
+/// What a designator tells apart: "gpu:1" devices of one type, "npu" types, a provider nothing.
+DeviceSplit split_for(std::string_view designator) {
+  const std::string_view word = designator.substr(0, designator.find(':'));
+  const bool is_type = same_word(word, "gpu") || same_word(word, "npu") || same_word(word, "fpga");
   const std::size_t colon = designator.rfind(':');
-  return colon != std::string_view::npos && colon + 1 < designator.size() &&
-         designator.find_first_not_of("0123456789 ", colon + 1) == std::string_view::npos;
+  const bool is_numbered =
+      colon != std::string_view::npos && colon + 1 < designator.size() &&
+      designator.find_first_not_of("0123456789 ", colon + 1) == std::string_view::npos;
+  if (is_numbered || (is_type && colon != std::string_view::npos)) return DeviceSplit::Each;
+  return is_type ? DeviceSplit::ByType : DeviceSplit::None;
 }
 
 /// What the options say about who runs what.
@@ -363,13 +369,16 @@ Result<std::optional<Assignment>> place_whole(PlacedModel& placed,
   return std::optional(Assignment(graph.node_count(), NodePlacement{number, kNoGroup}));
 }
 
-/// Whether rules or budgets speak of one of several devices of a kind.
-bool tells_devices_apart(const Rules& rules, const std::vector<BudgetSettings>& budgets) {
-  const auto is_numbered = [](const auto& entry) { return names_ordinal(entry.device); };
-  return std::any_of(rules.rules.begin(), rules.rules.end(), is_numbered) ||
-         std::any_of(budgets.begin(), budgets.end(), [&](const BudgetSettings& budget) {
-           return std::any_of(budget.devices.begin(), budget.devices.end(), is_numbered);
-         });
+/// What rules and budgets tell apart.
+DeviceSplit split_for_all(const Rules& rules, const std::vector<BudgetSettings>& budgets) {
+  DeviceSplit split = DeviceSplit::None;
+  for (const Rule& rule : rules.rules) split = std::max(split, split_for(rule.device));
+  for (const BudgetSettings& budget : budgets) {
+    for (const DeviceBudget& entry : budget.devices) {
+      split = std::max(split, split_for(entry.device));
+    }
+  }
+  return split;
 }
 
 Status make_providers(PlacedModel& placed) {
@@ -434,7 +443,7 @@ Status place_model(PlacedModel& placed) {
   warn_of_old_weightless_entries(placed.options);
   SDX_ASSIGN(Rules rules, rules_of(placed.options));
   SDX_ASSIGN(const auto budgets, budgets_of(placed.options));
-  placed.compile_options.splits_devices = tells_devices_apart(rules, budgets);
+  placed.compile_options.device_split = split_for_all(rules, budgets);
   SDX_TRY(make_providers(placed));
   SDX_TRY(check_compiled_model(placed.model, placed.providers, placed.options));
   for (const ProviderDevices& device : devices_of(placed.providers)) {
