@@ -70,6 +70,7 @@ class SessionOptions:
         "_libraries",
         "_live",
         "_policy",
+        "_progress",
         "_providers",
         "_read_data",
         "_values",
@@ -86,6 +87,7 @@ class SessionOptions:
         set_slot(self, "_providers", [])
         set_slot(self, "_policy", None)
         set_slot(self, "_delegate", None)
+        set_slot(self, "_progress", None)
         set_slot(self, "_read_data", None)
         set_slot(self, "_cancelled", False)
         set_slot(self, "_live", [])
@@ -193,6 +195,13 @@ class SessionOptions:
         """Read the data of compiled models from files again."""
         object.__setattr__(self, "_read_data", None)
 
+    def set_progress_function(self, function):
+        """Hear how far loading and compiling are: (stage, done, total) -> None; None: no more.
+
+        An answer that is true stops the work with ModelLoadCanceled, and so does what is raised.
+        """
+        object.__setattr__(self, "_progress", function)
+
     def set_load_cancellation_flag(self, cancel):
         """Set it to True, from another thread, to stop sessions that are being loaded."""
         object.__setattr__(self, "_cancelled", bool(cancel))
@@ -206,7 +215,8 @@ class SessionOptions:
             raise TypeError(
                 f"SessionOptions with initializers in memory ({names}) cannot be pickled"
             )
-        if self._delegate is not None or self._read_data is not None:
+        functions = (self._delegate, self._read_data, self._progress)
+        if any(function is not None for function in functions):
             raise TypeError("SessionOptions with functions cannot be pickled")
         if any(kind == "devices" for kind, _, _ in self._providers):
             raise TypeError("SessionOptions with providers for devices cannot be pickled")
@@ -290,3 +300,5 @@ class SessionOptions:
             native.set_delegate(self._delegate)
         if self._read_data is not None:
             native.set_read_data(self._read_data)
+        if self._progress is not None:
+            native.set_progress(self._progress)

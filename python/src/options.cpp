@@ -134,6 +134,26 @@ void set_read_data(Options& self, nb::object callback) {
                                                      callback.ptr()));
 }
 
+// Hands a stage on; an answer that is true, or an error, stops the work.
+int report_progress(void* state, const char* stage, double done, double total) {
+  nb::gil_scoped_acquire locked;
+  try {
+    const nb::object answer = nb::handle(static_cast<PyObject*>(state))(stage, done, total);
+    return nb::cast<bool>(nb::bool_(answer)) ? 1 : 0;
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("the progress function");
+  } catch (const std::exception&) {
+  }
+  return 1;
+}
+
+void set_progress(Options& self, nb::object callback) {
+  if (!own_api()) throw nb::value_error("progress needs the library of Sardonyx itself");
+  self.kept.append(callback);
+  check(own_api()->SessionOptionsSetProgressFunction(self.handle.get(), report_progress,
+                                                     callback.ptr()));
+}
+
 void set_policy(Options& self, int policy) {
   check(api().SessionOptionsSetEpSelectionPolicy(
       self.handle.get(), static_cast<OrtExecutionProviderDevicePolicy>(policy)));
@@ -282,6 +302,7 @@ void bind_options(nb::module_& module) {
       .def("add_provider", &add_provider)
       .def("add_provider_for_devices", &add_provider_for_devices)
       .def("set_read_data", &set_read_data)
+      .def("set_progress", &set_progress)
       .def("set_policy", &set_policy)
       .def("set_delegate", &set_delegate);
   bind_settings(options);

@@ -72,6 +72,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
       descriptor_(std::exchange(other.descriptor_, -1)),
       size_bytes_(other.size_bytes_),
       former_bytes_(other.former_bytes_),
+      is_synced_(other.is_synced_),
       buffer_(std::move(other.buffer_)) {}
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
@@ -80,6 +81,7 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_bytes_, other.size_bytes_);
   std::swap(former_bytes_, other.former_bytes_);
+  std::swap(is_synced_, other.is_synced_);
   std::swap(buffer_, other.buffer_);
   return *this;
 }
@@ -125,6 +127,7 @@ Status AtomicFile::flush() {
 }
 
 Status AtomicFile::append(std::span<const std::byte> bytes) {
+  is_synced_ = false;
   if (buffer_.size() + bytes.size() > kBufferBytes) SDX_TRY(flush());
   if (bytes.size() < kBufferBytes) {
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
@@ -152,13 +155,16 @@ Status AtomicFile::overwrite(std::uint64_t offset, std::span<const std::byte> by
                    offset + bytes.size(), path_);
   }
   SDX_TRY(flush());
+  is_synced_ = false;
   if (const int error = write_all(descriptor_, bytes, offset)) return cannot_write(path_, error);
   return {};
 }
 
 Status AtomicFile::sync() {
+  if (is_synced_) return {};
   SDX_TRY(flush());
   if (::fsync(descriptor_) != 0) return cannot_write(path_, errno);
+  is_synced_ = true;
   return {};
 }
 

@@ -56,6 +56,8 @@ class AtomicFile {
   std::uint64_t size_bytes_ = 0;
   /// Where a file that is extended ended before.
   std::uint64_t former_bytes_ = 0;
+  /// Whether all of it was brought to the disk.
+  bool is_synced_ = false;
   /// Small appends are gathered here.
   std::vector<std::byte> buffer_;
 };

@@ -189,7 +189,8 @@ class ContainerWriter {
   virtual Result<std::string> finish_graph() = 0;
   /// Errors   of the file; nothing has changed then.
   virtual Status commit() = 0;
-  virtual std::vector<std::byte> take_bytes() = 0;
+  /// In a string, since models hold it as one.
+  virtual std::string take_bytes() = 0;
 };
 
 }  // namespace sardonyx

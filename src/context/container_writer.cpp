@@ -152,10 +152,10 @@ class MemoryWriter final : public Writer {
     slot.index_bytes = index_bytes.size();
     slot.index_content = hash_bytes(index_bytes);
     const std::vector<std::byte> header = encode_header(slot);
-    std::copy(header.begin(), header.end(), bytes_.begin());
+    std::memcpy(bytes_.data(), header.data(), header.size());
     return {};
   }
-  std::vector<std::byte> take_bytes() override { return std::move(bytes_); }
+  std::string take_bytes() override { return std::move(bytes_); }
 
  private:
   Result<std::uint64_t> append(std::span<const std::byte> bytes,
@@ -163,11 +163,11 @@ class MemoryWriter final : public Writer {
     const std::uint64_t offset =
         (bytes_.size() + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
     bytes_.resize(offset);
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return offset;
   }
 
-  std::vector<std::byte> bytes_;
+  std::string bytes_;
 };
 
 /// Whether the compiled model at `path` still names the graph. One that cannot be read may.
@@ -290,7 +290,7 @@ class FileWriter final : public Writer {
     return {};
   }
 
-  std::vector<std::byte> take_bytes() override { return {}; }
+  std::string take_bytes() override { return {}; }
 
  private:
   /// Models that lie below the container's folder are found when all of it is moved.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/build_id.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 namespace sardonyx {
@@ -15,6 +17,21 @@ std::string stored_key(const Node& node) {
   constexpr std::size_t kKey_chars = 32;
   const std::string partition = node.attributes.get_string("partition_name", "");
   return partition.substr(partition.size() - std::min(partition.size(), kKey_chars));
+}
+
+Attributes attributes_of(StoredNode node) {
+  Attributes attributes;
+  attributes.set("main_context", std::int64_t{1});
+  attributes.set("embed_mode", std::int64_t{node.is_embedded ? 1 : 0});
+  attributes.set("ep_cache_context", std::move(node.data));
+  attributes.set("source", std::string(node.source));
+  attributes.set("partition_name", std::move(node.partition_name));
+  attributes.set("ep_sdk_version", std::string(build_id()));
+  attributes.set("hardware_architecture", std::string(packing_isa()));
+  attributes.set("onnx_model_filename", std::move(node.model_name));
+  attributes.set("notes", std::string());
+  attributes.set("max_size", std::int64_t{0});
+  return attributes;
 }
 
 Result<std::shared_ptr<const Container>> named_container(const Node& node,
@@ -35,8 +52,13 @@ Result<std::shared_ptr<const Container>> embedded_container(const Node& node) {
   if (text == nullptr) {
     return failure(Code::InvalidModel, "it has no attribute ep_cache_context");
   }
-  auto owner = std::make_shared<const std::string>(*text);
-  return Container::from_bytes(std::as_bytes(std::span(*owner)), owner, "in the model itself");
+  constexpr const char* kName = "in the model itself";
+  const auto bytes = std::as_bytes(std::span(*text));
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment_bytes == 0;
+  // What is not aligned is copied to where it is; the node goes before the container.
+  if (!is_aligned) return Container::from_bytes(bytes, nullptr, kName);
+  auto owner = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  return Container::from_bytes(*owner, owner, kName);
 }
 
 Result<LoadedContext> load_stored(std::shared_ptr<const Container> container, const Graph& graph,

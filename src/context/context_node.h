@@ -22,6 +22,20 @@ bool is_context_node(const Node& node);
 /// partition.
 std::string stored_key(const Node& node);
 
+/// What a node of our provider says beside its inputs and outputs.
+struct StoredNode {
+  /// Ends with the key of the stored graph.
+  std::string partition_name;
+  /// The container: its bytes, or its name as seen from the compiled model.
+  std::string data;
+  bool is_embedded = false;
+  /// Of the provider (ArtifactProvider::context_source).
+  std::string_view source;
+  /// The model that was compiled, as seen from the compiled one.
+  std::string model_name;
+};
+Attributes attributes_of(StoredNode node);
+
 /// The container that the node names, in the folder of its model.
 /// Errors   InvalidModel for a name that leads out of the folder; those of Container::open().
 Result<std::shared_ptr<const Container>> named_container(const Node& node,

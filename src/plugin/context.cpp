@@ -40,8 +40,12 @@ class OpAttributes {
   OpAttributes(const OpAttributes&) = delete;
   OpAttributes& operator=(const OpAttributes&) = delete;
 
-  Status add(const char* name, std::int64_t value) { return add(name, &value, 1, ORT_OP_ATTR_INT); }
-  Status add(const char* name, const std::string& text) {
+  /// A number or a text.
+  Status add(const char* name, const Attribute& value) {
+    if (const auto* number = std::get_if<std::int64_t>(&value)) {
+      return add(name, number, 1, ORT_OP_ATTR_INT);
+    }
+    const auto& text = std::get<std::string>(value);
     constexpr std::size_t kLongest = 0x7fffffff;
     if (text.size() >= kLongest) {
       return failure(Code::Unsupported,
@@ -110,10 +114,6 @@ Result<std::string> write_graph(ContainerWriter& writer, const std::string& mode
   SDX_ASSIGN(std::string key, writer.finish_graph());
   SDX_TRY(writer.commit());
   return key;
-}
-
-std::string text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 Result<std::shared_ptr<const Container>> read_with_function(const Host& host,
@@ -207,9 +207,9 @@ Result<OrtNode*> keep_part(const Host& host, const ContextOptions& options,
   if (options.embeds || options.write != nullptr) {
     writer = ContainerWriter::in_memory();
     SDX_ASSIGN(key, write_graph(*writer, model_name, provider, own, read.graph, model_path));
-    const std::vector<std::byte> bytes = writer->take_bytes();
+    std::string bytes = writer->take_bytes();
     if (options.embeds) {
-      content = text_of(bytes);
+      content = std::move(bytes);
     } else {
       content = fs::path(model_name).stem().string() + "_sardonyx.bin";
       SDX_TRY(host.take(
@@ -220,14 +220,15 @@ Result<OrtNode*> keep_part(const Host& host, const ContextOptions& options,
     SDX_ASSIGN(writer, ContainerWriter::extend(path.string(), nullptr));
     SDX_ASSIGN(key, write_graph(*writer, model_name, provider, own, read.graph, model_path));
   }
-  SDX_TRY(attributes.add("main_context", 1));
-  SDX_TRY(attributes.add("ep_cache_context", content));
-  SDX_TRY(attributes.add("embed_mode", options.embeds ? 1 : 0));
-  SDX_TRY(attributes.add("ep_sdk_version", std::string(build_id())));
-  SDX_TRY(attributes.add("hardware_architecture", std::string(packing_isa())));
-  SDX_TRY(attributes.add("onnx_model_filename", fs::path(model_path).filename().string()));
-  SDX_TRY(attributes.add("partition_name", options.node_prefix + key));
-  SDX_TRY(attributes.add("source", std::string(kEpName)));
+  StoredNode stored;
+  stored.partition_name = options.node_prefix + key;
+  stored.data = std::move(content);
+  stored.is_embedded = options.embeds;
+  stored.source = kEpName;
+  stored.model_name = fs::path(model_path).filename().string();
+  for (const auto& [name, value] : attributes_of(std::move(stored))) {
+    SDX_TRY(attributes.add(name.c_str(), value));
+  }
   return make_node(host, fused, read.graph, attributes);
 }
 

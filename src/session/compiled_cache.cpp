@@ -31,14 +31,15 @@ bool is_compiled(const Model& model) {
 }
 
 /// Why the compiled model would depend on more than files and options; "" when it does not.
-const char* reason_against(const Model& model, const SessionOptions& options) {
+const char* reason_against(const Model& model, std::span<const std::byte> bytes,
+                           const SessionOptions& options) {
   if (!options.own_providers.empty()) return "it has providers of vendors";
   if (!options.custom_operators.empty()) return "it has operators of its own";
   if (!options.read.initializers.empty() || !options.read.memory_files.empty() ||
       !options.weightless_source.empty()) {
     return "the program supplies weights";
   }
-  if (model.path.empty()) return "the model comes from memory";
+  if (model.path.empty() && bytes.empty()) return "the program made the model";
   if (is_compiled(model)) return "the model is compiled already";
   if (options.entry("ep.context_enable") == "1") return "it writes a compiled model itself";
   return "";
@@ -67,10 +68,11 @@ void add_options(const SessionOptions& options, ByteWriter& all) {
 }  // namespace
 
 Result<std::optional<CompiledCache>> CompiledCache::of(const Model& model,
+                                                       std::span<const std::byte> bytes,
                                                        const SessionOptions& options) {
   const std::string folder = options.entry(kFolderEntry);
   if (folder.empty()) return std::optional<CompiledCache>();
-  if (const char* reason = reason_against(model, options); *reason != '\0') {
+  if (const char* reason = reason_against(model, bytes, options); *reason != '\0') {
     log(Severity::Info, "{} is not used for this session: {}", kFolderEntry, reason);
     return std::optional<CompiledCache>();
   }
@@ -83,6 +85,7 @@ Result<std::optional<CompiledCache>> CompiledCache::of(const Model& model,
   ByteWriter all;
   all.text(build_id());
   all.text(packing_isa());
+  if (model.path.empty()) all.hash(hash_bytes(bytes));
   KnownFiles known = KnownFiles::beside((fs::path(folder) / kContainerName).string());
   for (const std::string& source : source_files(model)) {
     SDX_ASSIGN(const Hash128 content, known.content_of(source));
@@ -121,7 +124,7 @@ void CompiledCache::adapt(SessionOptions& options) const {
   // Names of files prove nothing: the hash of the sources is the name of the compiled model.
   // gcc 12 warns of an overlap when a literal is assigned here.
   options.entries.insert_or_assign(kIgnoreStaleEntry, std::string(1, '1'));
-  options.entries.try_emplace(kSourceEntry, source_path_);
+  if (!source_path_.empty()) options.entries.try_emplace(kSourceEntry, source_path_);
   options.dimensions_by_name.clear();
   options.dimensions_by_denotation.clear();
 }

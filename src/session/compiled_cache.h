@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -14,10 +16,13 @@ namespace sardonyx {
 /// build and the instruction set. Several processes may use a folder at once.
 class CompiledCache {
  public:
-  /// None when the session has no such folder, or when what it compiles depends on more than files
-  /// and options: on other providers, own operators, or bytes that the caller gives.
+  /// None when the session has no such folder, or when what it compiles depends on more than the
+  /// model and options: on other providers, own operators, or weights that the caller gives.
+  /// `bytes` are those of a model that was read from memory.
   /// Errors   those of reading the model's files.
-  static Result<std::optional<CompiledCache>> of(const Model& model, const SessionOptions& options);
+  static Result<std::optional<CompiledCache>> of(const Model& model,
+                                                 std::span<const std::byte> bytes,
+                                                 const SessionOptions& options);
 
   /// The compiled model: the one in the folder, or, when there is none or with `rebuilds`, one that
   /// is compiled into it.

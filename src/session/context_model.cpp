@@ -6,7 +6,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/build_id.h"
+#include "base/atomic_file.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
 #include "context/source.h"
@@ -41,13 +41,77 @@ struct KeptPart {
   Node node;
 };
 
+std::size_t constant_bytes(const Graph& graph) {
+  std::size_t total = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const auto& constant = graph.value(id).constant;
+    if (constant) total += constant->byte_size();
+  }
+  return total;
+}
+
+/// Tells who listens how much of a model's weights is written, and stops when it says so.
+class ReportedWriter final : public ArtifactWriter {
+ public:
+  ReportedWriter(const SessionOptions& options, std::size_t total_bytes)
+      : options_(options), total_bytes_(std::max(1.0, static_cast<double>(total_bytes))) {}
+
+  ArtifactWriter& onto(ArtifactWriter& writer) {
+    writer_ = &writer;
+    return *this;
+  }
+
+  Result<std::uint32_t> add_blob(const BlobKey& key, std::size_t size_bytes,
+                                 FunctionRef<Status(std::span<std::byte>)> fill) override {
+    SDX_ASSIGN(const std::uint32_t number, writer_->add_blob(key, size_bytes, fill));
+    SDX_TRY(count(key.source_bytes));
+    return number;
+  }
+  Result<std::uint32_t> add_bytes(const BlobKey& key, std::span<const std::byte> bytes) override {
+    SDX_ASSIGN(const std::uint32_t number, writer_->add_bytes(key, bytes));
+    SDX_TRY(count(key.source_bytes));
+    return number;
+  }
+  Result<std::uint32_t> add_source(const Tensor& weight, const WeightOrigin& origin,
+                                   std::string_view name) override {
+    SDX_ASSIGN(const std::uint32_t number, writer_->add_source(weight, origin, name));
+    SDX_TRY(count(weight.byte_size()));
+    return number;
+  }
+  void set_program(std::vector<std::byte> program) override {
+    writer_->set_program(std::move(program));
+  }
+
+ private:
+  /// A weight may be kept twice, packed and as it is: what comes after all is not told.
+  Status count(std::uint64_t bytes) {
+    done_bytes_ += static_cast<double>(bytes);
+    const double share = done_bytes_ / total_bytes_;
+    if (share > 1 || share < told_ + kStep) return {};
+    told_ = share;
+    return report_compiling(options_, share);
+  }
+
+  static constexpr double kStep = 0.005;
+  const SessionOptions& options_;
+  const double total_bytes_;
+  double done_bytes_ = 0;
+  double told_ = 0;
+  ArtifactWriter* writer_ = nullptr;
+};
+
 /// One model on its way to a compiled one.
 class ContextModel {
  public:
   ContextModel(const PlacedModel& placed, std::span<const CompiledPart> parts,
                std::span<const std::string> sources, const ContextOptions& options,
                ContainerOpener open)
-      : placed_(placed), parts_(parts), sources_(sources), options_(options), open_(open) {}
+      : placed_(placed),
+        parts_(parts),
+        sources_(sources),
+        options_(options),
+        open_(open),
+        reported_(placed.options, constant_bytes(placed.model.graph)) {}
 
   Status write();
 
@@ -75,6 +139,7 @@ class ContextModel {
   std::span<const std::string> sources_;
   const ContextOptions& options_;
   ContainerOpener open_;
+  ReportedWriter reported_;
   std::vector<KeptPart> kept_;
   /// The file of compiled data, and what the nodes call it.
   fs::path data_path_;
@@ -158,7 +223,7 @@ Result<std::string> ContextModel::store(const PlannedPart& plan, ContainerWriter
     SDX_TRY(optimize_graph(part.graph, placed_.options, kFullOptimization));
   }
   SDX_TRY(as_artifact(provider)
-              ->save(std::move(part.graph), placed_.compile_options, writer)
+              ->save(std::move(part.graph), placed_.compile_options, reported_.onto(writer))
               .with("compiling for " + std::string(provider.name())));
   return store.finish_graph();
 }
@@ -182,7 +247,7 @@ Status ContextModel::keep_stored(const PlannedPart& plan, const CompiledPart& pa
   std::string data = data_reference_;
   if (own != nullptr) {
     SDX_TRY(own->commit());
-    const std::vector<std::byte> bytes = own->take_bytes();
+    std::string bytes = own->take_bytes();
     if (embeds) {
       if (bytes.size() > kEmbeddedBytesMax) {
         return failure(Code::InvalidArgument,
@@ -190,11 +255,11 @@ Status ContextModel::keep_stored(const PlannedPart& plan, const CompiledPart& pa
                        "separate files (embed mode 0)",
                        bytes.size());
       }
-      data.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      data = std::move(bytes);
     } else {
       // Each part is a container of its own, which needs a name of its own.
       if (!kept_.empty()) data += fmt::format(".{}", kept_.size());
-      SDX_TRY(options_.write_data(data, bytes));
+      SDX_TRY(options_.write_data(data, std::as_bytes(std::span(bytes))));
     }
   }
   const std::string name = options_.name_prefix + key;
@@ -204,21 +269,16 @@ Status ContextModel::keep_stored(const PlannedPart& plan, const CompiledPart& pa
   node.name = name;
   node.inputs = part.inputs;
   node.outputs = part.outputs;
-  Attributes& attributes = node.attributes;
-  attributes.set("main_context", std::int64_t{1});
-  attributes.set("embed_mode", std::int64_t{embeds ? 1 : 0});
-  attributes.set("ep_cache_context", std::move(data));
-  attributes.set("source",
-                 std::string(as_artifact(*placed_.providers[plan.provider])->context_source()));
-  attributes.set("partition_name", name);
-  attributes.set("ep_sdk_version", std::string(build_id()));
-  attributes.set("hardware_architecture", std::string(packing_isa()));
   const std::string& source = placed_.model.path;
-  attributes.set("onnx_model_filename", source.empty() || options_.model_path.empty()
-                                            ? fs::path(source).filename().string()
-                                            : relative_to(folder_of(options_.model_path), source));
-  attributes.set("notes", std::string());
-  attributes.set("max_size", std::int64_t{0});
+  StoredNode stored;
+  stored.partition_name = name;
+  stored.data = std::move(data);
+  stored.is_embedded = embeds;
+  stored.source = as_artifact(*placed_.providers[plan.provider])->context_source();
+  stored.model_name = source.empty() || options_.model_path.empty()
+                          ? fs::path(source).filename().string()
+                          : relative_to(folder_of(options_.model_path), source);
+  node.attributes = attributes_of(std::move(stored));
   kept_.push_back({&plan, std::move(node)});
   return {};
 }
@@ -334,6 +394,11 @@ Result<Model> ContextModel::build() {
 
 /// Nothing appears before everything is written.
 Status ContextModel::publish(const Model& model) {
+  // Who has the container has its folder.
+  const bool is_alone = store_ != nullptr && !options_.model_path.empty() &&
+                        real_path(folder_of(options_.model_path)) ==
+                            real_path(folder_of(data_path_.string()));
+  if (is_alone) remove_unfinished(options_.model_path);
   SDX_ASSIGN(StagedModel staged, stage_model(model, options_.model_path, options_.write));
   if (options_.model_path.empty()) SDX_TRY(options_.take(staged));
   if (options_.before_commit) SDX_TRY(options_.before_commit());

@@ -185,6 +185,9 @@ Attributes full_attributes(const Node& node) { return attributes_with_defaults(n
 
 namespace {
 
+/// How much of the last stage is done when all weights are written but not on the disk yet.
+constexpr double kWritten = 0.9;
+
 Status report(const SessionOptions& options, const char* stage, double done) {
   if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
     return failure(Code::Cancelled, "loading was cancelled before '{}'", stage);
@@ -205,8 +208,12 @@ Status report_progress(const SessionOptions& options, LoadStage stage) {
   return report(options, kNames[index], index);
 }
 
+Status report_compiling(const SessionOptions& options, double share) {
+  return report(options, "compile", static_cast<double>(LoadStage::Compile) + kWritten * share);
+}
+
 Status report_writing(const SessionOptions& options) {
-  return report(options, "write", static_cast<double>(LoadStage::Compile) + 0.5);
+  return report(options, "write", static_cast<double>(LoadStage::Compile) + kWritten);
 }
 
 Status optimize_graph(Graph& graph, const SessionOptions& options, int level) {

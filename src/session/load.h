@@ -16,6 +16,8 @@ enum class LoadStage { Read, Check, Optimize, Compile, Ready };
 /// Tells who listens that a stage begins.
 /// Errors   Cancelled when the listener says so.
 Status report_progress(const SessionOptions& options, LoadStage stage);
+/// The same within the stage "compile", when a share (0 to 1) of the weights is written.
+Status report_compiling(const SessionOptions& options, double share);
 /// The same for the stage "write", before the last one, when a compiled model is written.
 Status report_writing(const SessionOptions& options);
 

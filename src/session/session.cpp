@@ -282,8 +282,9 @@ Status compile_session(Model model, std::span<const DimDenotation> denotations,
 
 /// Runs the model as it is compiled in the session's cache; false: there is none, or it cannot be
 /// used.
-Result<bool> load_from_cache(const Model& model, Session::Impl& session) {
-  SDX_ASSIGN(const auto cache, CompiledCache::of(model, session.options));
+Result<bool> load_from_cache(const Model& model, std::span<const std::byte> bytes,
+                             Session::Impl& session) {
+  SDX_ASSIGN(const auto cache, CompiledCache::of(model, bytes, session.options));
   if (!cache) return false;
   const SessionOptions given = session.options;
   for (const bool rebuilds : {false, true}) {
@@ -303,9 +304,10 @@ Result<bool> load_from_cache(const Model& model, Session::Impl& session) {
   return false;
 }
 
+/// `bytes` are those of a model that was read from memory.
 Status finish_loading(Model model, std::span<const DimDenotation> denotations,
-                      Session::Impl& session) {
-  SDX_ASSIGN(const bool is_loaded, load_from_cache(model, session));
+                      Session::Impl& session, std::span<const std::byte> bytes = {}) {
+  SDX_ASSIGN(const bool is_loaded, load_from_cache(model, bytes, session));
   return is_loaded ? Status() : compile_session(std::move(model), denotations, session);
 }
 
@@ -363,7 +365,7 @@ Result<std::unique_ptr<Session>> Session::load_bytes(std::shared_ptr<Environment
   const FreedMemoryScope freed_memory;
   SDX_ASSIGN(auto session, open_bytes(std::move(environment), bytes, std::move(options)));
   Status status = finish_loading(std::move(*session->impl_->open), session->impl_->open_denotations,
-                                 *session->impl_);
+                                 *session->impl_, bytes);
   if (!status.ok()) return std::move(status).with("loading a model from memory");
   session->impl_->open.reset();
   return session;

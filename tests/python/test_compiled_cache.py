@@ -84,6 +84,19 @@ def test_other_bytes_and_other_options_are_other_models(model, tmp_path):
     assert len(models_in(folder)) == 3
 
 
+def test_a_model_from_memory_is_kept_by_its_bytes(model, tmp_path):
+    """Equal bytes are one model, others are another."""
+    path, expected, folder = model
+    content = (tmp_path / "m.onnx").read_bytes()
+    for _ in range(2):
+        np.testing.assert_array_equal(run(content, folder), expected)
+        assert len(models_in(folder)) == 1
+    save(tmp_path / "m.onnx", 2)
+    changed = run((tmp_path / "m.onnx").read_bytes(), folder)
+    np.testing.assert_array_equal(changed, run(path))
+    assert len(models_in(folder)) == 2
+
+
 @pytest.mark.parametrize("damage", ["container", "model", "no container", "cut"])
 def test_what_is_damaged_is_made_again(model, damage):
     """The session runs all the same, and the next one finds it whole."""

@@ -372,6 +372,55 @@ def test_compiling_can_be_cancelled_from_another_thread(source, tmp_path):
     run(tmp_path / "out.onnx")
 
 
+def test_progress_is_told_while_weights_are_written(tmp_path):
+    layers = 20
+    weights = [models.weight(f"w{i}", WEIGHTS[:40] * (i + 1)) for i in range(layers)]
+    nodes = [models.node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(layers)]
+    ends = [models.value(name, TensorProto.FLOAT, [1, 40]) for name in ("x0", f"x{layers}")]
+    source = tmp_path / "source.onnx"
+    source.write_bytes(models.model_of(nodes, ends[:1], ends[1:], weights))
+    heard = []
+
+    def compile_model(stop_at=None):
+        def report(stage, done, total):
+            heard.append((stage, done / total))
+            return stop_at is not None and done / total > stop_at
+
+        options = SessionOptions()
+        options.set_progress_function(report)
+        ModelCompiler(options, source).compile_to_file()
+
+    # In the middle of the weights.
+    with pytest.raises(errors.ModelLoadCanceled, match="progress function"):
+        compile_model(stop_at=0.85)
+    assert heard[-1][0] == "compile"
+    assert files(tmp_path) == ["source.onnx"]
+    heard.clear()
+    compile_model()
+    shares = [share for _, share in heard]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert [stage for stage, _ in heard].count("compile") > layers / 2
+    assert list(dict.fromkeys(stage for stage, _ in heard)) == [
+        "read", "check", "optimize", "compile", "write", "ready",
+    ]  # fmt: skip
+    (tmp_path / "source_ctx.onnx").unlink()
+    (tmp_path / "sardonyx_weights.bin").unlink()
+
+    def fail(*_):
+        raise ValueError("no more")
+
+    options = SessionOptions()
+    options.set_progress_function(fail)
+    with (
+        pytest.raises(errors.ModelLoadCanceled),
+        pytest.warns(pytest.PytestUnraisableExceptionWarning),
+    ):
+        ModelCompiler(options, source).compile_to_file()
+    options.set_progress_function(None)
+    ModelCompiler(options, source).compile_to_file()
+
+
 def context_options(**entries):
     """Options of a session that writes a compiled model."""
     options = SessionOptions()

@@ -124,10 +124,7 @@ class ShelfWriter final : public ContainerWriter, private ArtifactWriter {
     if (!path_.empty()) write_text(path_, bytes_);
     return {};
   }
-  std::vector<std::byte> take_bytes() override {
-    const auto bytes = std::as_bytes(std::span(bytes_));
-    return {bytes.begin(), bytes.end()};
-  }
+  std::string take_bytes() override { return bytes_; }
 
  private:
   Result<std::uint32_t> add_blob(const BlobKey&, std::size_t size_bytes,
