@@ -14,7 +14,7 @@ RELEASE := build/release
 # The package of the build tree, before anything of that name that is installed.
 RUN_PYTHON := PYTHONPATH=$(CURDIR)/$(RELEASE)/python RT=sardonyx $(VENV_PYTHON)
 
-.PHONY: build demo test test-all cases bench bench-processes models fuzz conformance style install clean help \
+.PHONY: build demo test test-all cases bench bench-processes bench-start models fuzz conformance style install clean help \
 	test-plugins test-clients \
 	system python python-test python-bench
 
@@ -39,6 +39,10 @@ bench: build python-bench ## Sardonyx, ONNX Runtime and OpenVINO side by side on
 
 bench-processes: build python-bench ## memory of processes that run one model, side by side
 	$(RUN_PYTHON) bench/processes.py $(BENCH)
+
+bench-start: build python-bench ## time from the start of a process to its first output
+	cmake --build --preset release --target bench_first_output
+	$(RUN_PYTHON) bench/first_output.py $(RELEASE)/bench/bench_first_output --models-folder $(MODELS) $(BENCH)
 
 test-plugins: build python-test ## install vendor plugin libraries and run each; see docs/plugins.md
 	$(RUN_PYTHON) tests/plugins/run.py $(PLUGINS)

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +32,19 @@ std::string next_temporary_name(const std::string& path) {
 
 Status cannot_write(const std::string& path, int error) {
   return failure(Code::InvalidArgument, "cannot write '{}': {}", path, std::strerror(error));
+}
+
+/// A device or a pipe would be replaced by a file: whoever may write everywhere would lose it.
+Status check_replaceable(const std::string& path) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode) || S_ISLNK(info.st_mode)) {
+    return {};
+  }
+  if (S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
+  return failure(Code::InvalidArgument,
+                 "cannot write '{}': a device, pipe or socket has that name, which a file would "
+                 "replace",
+                 path);
 }
 
 /// Writes all bytes at `offset`; 0 or the system's error.
@@ -99,6 +113,7 @@ void AtomicFile::discard() {
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
   if (path.empty()) return failure(Code::InvalidArgument, "cannot write a file without a name");
+  SDX_TRY(check_replaceable(path));
   for (int i = 0; i < kNamesToTry; ++i) {
     std::string temporary = next_temporary_name(path);
     const int descriptor =

@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "base/mapped_file.h"
 #include "ops/evaluate.h"
 #include "passes/passes.h"
 
@@ -105,7 +106,13 @@ class Folder {
   void release(ValueId id) {
     if (id == kNoValue) return;
     Value& value = graph_.value(id);
-    if (value.use_count == 0 && !value.is_output) value.constant.reset();
+    if (value.use_count != 0 || value.is_output || !value.constant) return;
+    const Tensor& tensor = *value.constant;
+    // Pages of a file that were read for this fold alone need not count as this process's.
+    if (tensor.byte_size() > kSmall_bytes && MappedFile::containing(tensor.data()) != nullptr) {
+      MappedFile::release({tensor.data(), tensor.byte_size()});
+    }
+    value.constant.reset();
   }
 
   Graph& graph_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -122,6 +123,7 @@ class ContextModel {
   Result<std::string> store(const PlannedPart& plan, ContainerWriter& store);
   Result<ContainerWriter*> file_store();
   Status find_data_file();
+  Status check_distinct() const;
   /// A model that goes to no file, and has no place for its data, has it inside.
   bool is_embedded() const {
     const bool has_place = !options_.model_path.empty() || !options_.data_name.empty();
@@ -188,6 +190,29 @@ Status ContextModel::find_data_file() {
                    options_.model_path, options_.data_folder);
   }
   data_reference_ = relative.string();
+  return {};
+}
+
+/// Model, compiled data and weights go to three files.
+Status ContextModel::check_distinct() const {
+  std::vector<std::pair<const char*, fs::path>> files;
+  if (!options_.model_path.empty()) files.emplace_back("the compiled model", options_.model_path);
+  if (!is_embedded() && !options_.write_data) files.emplace_back("the compiled data", data_path_);
+  if (!options_.write.external_data_file.empty() && options_.write.external_sink == nullptr) {
+    const fs::path folder = options_.model_path.empty()
+                                ? fs::path(options_.write.external_data_folder)
+                                : folder_of(options_.model_path);
+    files.emplace_back("the weights that stay", folder / options_.write.external_data_file);
+  }
+  std::map<fs::path, const char*> places;
+  for (const auto& [what, path] : files) {
+    const fs::path place = real_path(folder_of(path.string())) / path.filename();
+    const auto [other, is_new] = places.emplace(place, what);
+    if (is_new) continue;
+    return failure(Code::InvalidArgument,
+                   "{} and {} would both go to '{}': give them names of their own", other->second,
+                   what, path.string());
+  }
   return {};
 }
 
@@ -416,6 +441,7 @@ Status ContextModel::write() {
     SDX_TRY(check_not_source((folder / options_.write.external_data_file).string(), sources_));
   }
   SDX_TRY(find_data_file());
+  SDX_TRY(check_distinct());
   SDX_TRY(keep_parts());
   if (kept_.empty() && options_.skips_plain_copy) return {};
   if (kept_.empty() && options_.needs_compiled_nodes) {

@@ -101,6 +101,35 @@ def test_outputs_are_not_overwritten_without_force(sardonyx, chains, compiled):
     assert "a_ctx.onnx" in done.stderr
 
 
+def test_models_are_compiled_with_a_plugin_library(sardonyx, tmp_path):
+    """They share the file that the library writes, and are loaded with the library."""
+    sources = []
+    for name in "ab":
+        weights = [numpy_helper.from_array(SHARED[0], "w"), numpy_helper.from_array(OWN[name], "v")]
+        value = helper.make_tensor_value_info
+        nodes = [
+            helper.make_node("MatMul", ["x", "w"], ["m"]),
+            helper.make_node("MatMul", ["m", "v"], ["r4"]),
+        ]
+        ends = [value(end, TensorProto.FLOAT, [3, SIZE]) for end in ("x", "r4")]
+        sources.append(save(tmp_path / f"{name}.onnx", nodes, ends[:1], ends[1:], weights))
+    library = f"example_ep={BUILD / 'lib/libexample_plugin_ep.so'}"
+    done = sardonyx("compile", *sources, "-o", "out", "--plugin", library)
+    assert done.returncode == 0, done.stderr
+    names = set()
+    for source in sources:
+        path = tmp_path / "out" / f"{source.stem}_ctx.onnx"
+        (node,) = onnx.load(path).graph.node
+        assert node.op_type == "EPContext"
+        attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+        names.add(attributes["ep_cache_context"].decode())
+        assert sardonyx("verify", path).returncode == 0
+    (data,) = names
+    assert 3 * WEIGHT_BYTES <= (tmp_path / "out" / data).stat().st_size < 3.5 * WEIGHT_BYTES
+    assert sardonyx("compile", sources[0], "-o", "no", "--plugin", "x=/nowhere.so").returncode == 1
+    assert not (tmp_path / "no").exists()
+
+
 def test_what_cannot_be_compiled_leaves_nothing(sardonyx, tmp_path):
     """A broken model: an error that names it, and no folder."""
     (tmp_path / "broken.onnx").write_text("no model")

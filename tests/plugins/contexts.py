@@ -1,7 +1,7 @@
 """Compile models with real vendor plugins, share their data, load and run them.
 
 Each case runs in a process of its own and prints what it found; the vendors' packages are installed
-as run.py does. Models: four products of 1024 x 1024 with bias and Relu, for a batch of 1 and of 16,
+as run.py does. The tool is bin/ep_weight_sharing_ctx_gen of the build. Models: four products of 1024 x 1024 with bias and Relu, for a batch of 1 and of 16,
 with the same weights in each file. The environment variable RT names the module of the runtime.
 """
 
@@ -32,8 +32,8 @@ OPTIONS = {
 TOLERANCE = {"qnn": 1e-4, "openvino": 1e-6}
 
 
-def make_models(folder):
-    """Models m0.onnx and m1.onnx."""
+def make_models(folder, external):
+    """Models m0.onnx and m1.onnx; their weights in one common file if asked."""
     random = np.random.default_rng(0)
     weights = {}
     for layer in range(LAYERS):
@@ -56,7 +56,12 @@ def make_models(folder):
         )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
         model.ir_version = 9
-        onnx.save(model, folder / f"m{index}.onnx")
+        path = folder / f"m{index}.onnx"
+        if external:
+            (folder / "shared.bin").unlink(missing_ok=True)
+            onnx.save(model, path, save_as_external_data=True, location="shared.bin")
+        else:
+            onnx.save(model, path)
 
 
 class Flow:
@@ -66,6 +71,7 @@ class Flow:
         self.ort = importlib.import_module(os.environ.get("RT", "sardonyx"))
         self.vendor = vendor
         self.name = PLUGINS[vendor]["name"]
+        self.library = library
         self.folder = folder
         self.ort.register_execution_provider_library(self.name, library)
 
@@ -161,6 +167,29 @@ def shared_by_options(flow):
     return {"files": flow.files()}
 
 
+def shared_external(flow):
+    """Models that name one file of external data; loaded and run, in both orders."""
+    made = shared_without_end(flow, stop=1)
+    made["error"] = [
+        flow.check(index, ep__share_ep_contexts=share) for share in "01" for index in (1, 0)
+    ]
+    return made
+
+
+def tool(flow):
+    """The tool of the build, as a script calls it; what it makes is loaded and run."""
+    program = pathlib.Path(flow.ort.__file__).parents[2] / "bin/ep_weight_sharing_ctx_gen"
+    sources = ",".join(str(flow.folder / f"m{index}.onnx") for index in range(2))
+    library = pathlib.Path(flow.library)
+    entries = [] if flow.vendor != "qnn" else ["-i", "backend_type|htp soc_model|60"]
+    command = [program, "-e", flow.vendor, *entries, sources]
+    environment = {**os.environ, "SARDONYX_PLUGIN_PATH": str(library.parent)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    expect(done.returncode == 0, f"the tool ended with {done.returncode}: {done.stderr[-1000:]}")
+    load = [error_of(lambda i=i: flow.check(i, ep__share_ep_contexts="1")) for i in (0, 1)]
+    return {"files": flow.files(), "load": load}
+
+
 def error_of(action):
     """The message of what it raises."""
     try:
@@ -236,15 +265,15 @@ def functions(flow):
 
 CASES = {
     "qnn": [alone, shared, shared_by_options, shared_and_loaded, stop_missing, stop_first,
-            shared_embedded, functions],
-    "openvino": [alone, embedded, shared, shared_and_loaded, functions],
+            shared_embedded, functions, tool],
+    "openvino": [alone, embedded, shared, shared_and_loaded, shared_external, functions, tool],
 }  # fmt: skip
 
 
 def run_case(vendor, library, case):
     """The result of one case in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        make_models(pathlib.Path(folder))
+        make_models(pathlib.Path(folder), external=case == "shared_external")
         command = [sys.executable, __file__, "--case", vendor, str(library), case, folder]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False

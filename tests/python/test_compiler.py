@@ -1,5 +1,6 @@
 """Compiling ahead of time."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -274,6 +275,37 @@ def test_outputs_that_cannot_be_written_are_refused(source, tmp_path):
         )
     assert source.read_bytes() == before
     assert files(tmp_path) == ["link.onnx", "source.onnx"]
+
+
+def test_outputs_have_names_of_their_own(source, tmp_path):
+    ModelCompiler(SessionOptions(), source).compile_to_file()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(errors.InvalidArgument, match="would both go to"):
+        ModelCompiler(SessionOptions(), source).compile_to_file(tmp_path / "sardonyx_weights.bin")
+    for name in ("sardonyx_weights.bin", "a_ctx.onnx", "./a_ctx.onnx"):
+        compiler = ModelCompiler(
+            SessionOptions(),
+            source,
+            external_initializers_file_path=name,
+            external_initializers_size_threshold=0,
+        )
+        with pytest.raises(errors.InvalidArgument, match="would both go to"):
+            compiler.compile_to_file(tmp_path / "a_ctx.onnx")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_pipes_and_devices_are_not_replaced(source, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(errors.InvalidArgument, match="a device, pipe or socket"):
+        ModelCompiler(SessionOptions(), source).compile_to_file(pipe)
+    assert pipe.is_fifo()
+    options = SessionOptions()
+    options.optimized_model_filepath = pipe
+    with pytest.raises(errors.InvalidArgument, match="a device, pipe or socket"):
+        InferenceSession(source, options)
+    assert pipe.is_fifo()
+    assert files(tmp_path) == ["pipe", "source.onnx"]
 
 
 FULL_DISK = """
