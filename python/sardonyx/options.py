@@ -198,7 +198,7 @@ class SessionOptions:
     def set_progress_function(self, function):
         """Hear how far loading and compiling are: (stage, done, total) -> None; None: no more.
 
-        An answer that is true stops the work with ModelLoadCanceled, and so does what is raised.
+        An answer that is true stops the work with an error (Fail), and so does what is raised.
         """
         object.__setattr__(self, "_progress", function)
 
