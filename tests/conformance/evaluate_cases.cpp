@@ -129,7 +129,8 @@ Result<std::unique_ptr<Compiled>> kept(const Model& model, Mode mode) {
   SDX_ASSIGN(const std::string key, writer->finish_graph());
   SDX_TRY(writer->commit());
   auto bytes = std::make_shared<const std::string>(writer->take_bytes());
-  SDX_ASSIGN(auto container, Container::from_bytes(std::as_bytes(std::span(*bytes)), bytes, "in memory"));
+  SDX_ASSIGN(auto container,
+             Container::from_bytes(std::as_bytes(std::span(*bytes)), bytes, "in memory"));
   SDX_ASSIGN(const StoredGraph* graph, container->find(key));
   SDX_ASSIGN(const Artifact artifact, open_artifact(container, *graph, {}));
   return keeper->load(artifact, options);

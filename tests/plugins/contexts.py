@@ -1,8 +1,9 @@
 """Compile models with real vendor plugins, share their data, load and run them.
 
 Each case runs in a process of its own and prints what it found; the vendors' packages are installed
-as run.py does. The tool is bin/ep_weight_sharing_ctx_gen of the build. Models: four products of 1024 x 1024 with bias and Relu, for a batch of 1 and of 16,
-with the same weights in each file. The environment variable RT names the module of the runtime.
+as run.py does. The tool is bin/ep_weight_sharing_ctx_gen of the build. Models: four products of
+1024 x 1024 with bias and Relu, for a batch of 1 and of 16, with the same weights in each file, or
+in one common file. The environment variable RT names the module of the runtime.
 """
 
 import argparse
