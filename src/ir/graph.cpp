@@ -231,7 +231,34 @@ NodeId Graph::sole_consumer(ValueId id) const {
   return users.empty() ? kNoNode : users.front();
 }
 
+namespace {
+
+/// The live nodes in the order of their ids, if that is one in which they can run.
+std::vector<NodeId> order_of_ids(const Graph& graph) {
+  std::vector<NodeId> order;
+  order.reserve(graph.node_count());
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.is_removed) continue;
+    const auto comes_later = [&](ValueId input) {
+      if (input == kNoValue) return false;
+      const NodeId producer = graph.value(input).producer;
+      return producer != kNoNode && producer >= id;
+    };
+    const auto& implicit = node.implicit_inputs;
+    const bool waits = std::any_of(node.inputs.begin(), node.inputs.end(), comes_later) ||
+                       std::any_of(implicit.begin(), implicit.end(), comes_later);
+    if (waits) return {};
+    order.push_back(id);
+  }
+  return order;
+}
+
+}  // namespace
+
 Result<std::vector<NodeId>> Graph::topological_order() const {
+  // Most graphs are read in order.
+  if (std::vector<NodeId> order = order_of_ids(*this); !order.empty()) return order;
   std::vector<std::uint32_t> waiting(nodes_.size(), 0);
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
   std::vector<std::vector<NodeId>> followers(nodes_.size());
