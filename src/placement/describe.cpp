@@ -63,7 +63,8 @@ class Describer {
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const Rule& rule = facts_.matcher->rules().rules[i];
       placement_.rules.push_back(
-          {rule.to_string(), std::string(option_of(rule.source)), 0, 0, outcomes[i].why_not});
+          {rule.to_string(), std::string(option_of(rule.source)), 0, 0, outcomes[i].why_not,
+           rule.is_strict});
     }
   }
 

@@ -86,6 +86,8 @@ struct PlacedRule {
   std::uint64_t lost = 0;
   /// Why it could not be kept at all; "" when it could.
   std::string why_not;
+  /// It is an error if it cannot be kept.
+  bool is_strict = false;
 };
 
 /// Who runs which nodes of a model, and why.

@@ -65,6 +65,7 @@ enum class FindingKind : std::uint8_t {
   MatchedNothing,     ///< a pattern stands in no name
   TookNothing,        ///< other rules took all that a pattern matches
   FollowedByDigit,    ///< layers.1 took layers.10
+  InsideBody,         ///< nodes of bodies run where the node around them does
   OriginalsDisagree,  ///< a node made of nodes that belong to different providers
   TooCostly,          ///< regular expressions did not look at all names
 };

@@ -132,7 +132,7 @@ const std::string& first_output(const Graph& graph, const std::vector<NodeId>& n
 
 Result<std::shared_ptr<const Provider>> PluginProvider::create(
     const std::vector<const OrtEpDevice*>& devices, const OrtSessionOptions& options,
-    const WeightlessRequest& request) {
+    const WeightlessRequest& request, std::size_t instance) {
   const OrtEpDevice& first = *devices.front();
   auto library = first.library.lock();
   if (library == nullptr || first.is_retired) {
@@ -144,6 +144,7 @@ Result<std::shared_ptr<const Provider>> PluginProvider::create(
   SDX_TRY(check_weightless_metadata(first.ep_name, devices, request));
   auto handle = std::make_shared<EpHandle>(std::move(library), *first.factory);
   std::shared_ptr<PluginProvider> provider(new PluginProvider(std::move(handle)));
+  provider->instance_ = instance;
   provider->options_ = std::make_unique<OrtSessionOptions>(options);
   provider->options_->at_creation.clear();
   provider->options_->asks_context_data = std::make_shared<std::atomic<bool>>(false);
@@ -330,7 +331,7 @@ Result<std::vector<NodeGroup>> PluginProvider::offer(const Model& model,
       // The session may ask stage by stage, and again: a group keeps its number.
       const auto number = groups_.try_emplace(first, Group{"", false, true, groups_.size()});
       Group& known = number.first->second;
-      known.name = fmt::format("{}_{}_{}_0", name_, hash, known.number);
+      known.name = fmt::format("{}_{}_{}_{}", name_, hash, known.number, instance_);
       known.drops_constants = group.drops_constants && !grant_.keeps_constants;
       known.is_fused = group.is_fused;
       if (group.is_fused && !known.drops_constants) kept_nodes += group.nodes.size();

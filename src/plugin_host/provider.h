@@ -26,12 +26,13 @@ namespace sardonyx::plugin_host {
 class PluginProvider final : public DeviceProvider {
  public:
   /// Creates the plugin's provider for a session on the devices, which are of one factory. It sees
-  /// a copy of the session's options.
+  /// a copy of the session's options. `instance` tells providers of one session apart that the
+  /// devices of one choice were split between.
   /// Errors   InvalidArgument for devices whose library was unregistered; those of CreateEp; those
   ///          of weightless.h when `request` asks for more than the provider can do.
   static Result<std::shared_ptr<const Provider>> create(
       const std::vector<const OrtEpDevice*>& devices, const OrtSessionOptions& options,
-      const WeightlessRequest& request);
+      const WeightlessRequest& request, std::size_t instance = 0);
 
   std::string_view name() const override { return name_; }
   std::vector<DeviceDescription> devices() const override;
@@ -133,6 +134,7 @@ class PluginProvider final : public DeviceProvider {
   std::shared_ptr<EpHandle> handle_;
   std::unique_ptr<OrtSessionOptions> options_;
   std::string name_;
+  std::size_t instance_ = 0;
   ContextEntries context_;
   PromisedFiles::Time made_at_ = PromisedFiles::Time::clock::now();
   WeightlessGrant grant_;

@@ -136,8 +136,9 @@ ProviderMaker maker_of(Chosen chosen, std::shared_ptr<const OrtSessionOptions> o
           options = std::move(options)](const CompileOptions& compiling) -> Result<Providers> {
     Providers providers;
     for (const auto& devices : instances_of(chosen.devices, compiling.device_split)) {
-      SDX_ASSIGN(auto provider,
-                 PluginProvider::create(devices, *options, compiling.weightless_request));
+      SDX_ASSIGN(auto provider, PluginProvider::create(devices, *options,
+                                                       compiling.weightless_request,
+                                                       providers.size()));
       providers.push_back(std::move(provider));
     }
     return providers;

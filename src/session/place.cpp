@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "passes/move_channels_last.h"
+#include "placement/body_rules.h"
 #include "placement/describe.h"
 #include "placement/rule_matcher.h"
 #include "placement/stages.h"
@@ -96,6 +97,29 @@ Result<Wishes> match_rules(PlacedModel& placed, Rules rules) {
   SDX_TRY(RuleMatcher::strict_status(findings));
   for (const Finding& finding : findings) warn(placed.placement, finding.text);
   return wishes;
+}
+
+/// Rules that speak of nodes in bodies.
+Status check_bodies(PlacedModel& placed, const Wishes& wishes, const Assignment& assignment) {
+  if (!wishes.matcher) return {};
+  SDX_ASSIGN(const auto findings,
+             find_body_rules(*wishes.matcher, placed.model.graph, wishes.matches, assignment));
+  SDX_TRY(RuleMatcher::strict_status(findings));
+  for (const Finding& finding : findings) warn(placed.placement, finding.text);
+  return {};
+}
+
+/// Errors   InvalidArgument, naming the first node that a strict rule does not have where it says.
+Status check_strict(const Placement& placement) {
+  for (const PlacedNode& node : placement.nodes) {
+    if (node.why_not.empty() || node.rule >= placement.rules.size()) continue;
+    const PlacedRule& rule = placement.rules[node.rule];
+    if (!rule.is_strict) continue;
+    return failure(Code::InvalidArgument,
+                   "{}: strict rule '{}' cannot be kept for node '{}' ({}): {}", rule.option,
+                   rule.text, node.name, node.op_type, node.why_not);
+  }
+  return {};
 }
 
 /// Offers nodes to one provider after the other.
@@ -460,6 +484,8 @@ Status place_model(PlacedModel& placed) {
   describe_placement({placed.model.graph, placed.parts, reasons, wishes.matches,
                       wishes.matcher ? &*wishes.matcher : nullptr, over_budget},
                      placed.placement);
+  SDX_TRY(check_strict(placed.placement));
+  SDX_TRY(check_bodies(placed, wishes, assignment));
   log_summary(placed.placement);
   if (records_assignment(placed.compile_options)) {
     SDX_ASSIGN(const auto order, placed.model.graph.topological_order());

@@ -209,6 +209,84 @@ TEST_CASE("ranges share a chain between two devices, and only the cut is copied"
   CHECK(placed.placement.devices[1].node_count == 16);
 }
 
+TEST_CASE("strict rules that cannot be kept are errors that name the node and the reason") {
+  const std::vector<ProviderMaker> makers = {gpu(0, false, {"Relu"})};
+  const Placed refused = place(chain(2), makers, kPlacement, "strict; gpu:0(layers.)");
+  CHECK(refused.status.code() == Code::InvalidArgument);
+  CHECK_MESSAGE(refused.status.to_string().find(
+                    "node '/model/layers.1/Neg' (Neg): gpu:0 does not") != std::string::npos,
+                refused.status.to_string());
+  CHECK(place(chain(2), makers, kPlacement, "strict; gpu:0(layers.0/)").status.ok());
+}
+
+TEST_CASE("rules for nodes in bodies are told to have no effect") {
+  SmallGraph small;
+  const ValueId x = small.input("x", {2});
+  const ValueId condition = small.input("condition", {}, DType::Bool);
+  const auto branch = [&](const std::string& op) {
+    auto graph = std::make_shared<Graph>();
+    Node node;
+    node.op_type = op;
+    node.opset = 18;
+    node.name = "body/" + op;
+    const ValueId own_x = graph->capture(x, "x", Type::tensor(DType::Float32, Shape{2}));
+    node.inputs = {own_x};
+    node.outputs = {graph->add_value("made")};
+    graph->add_output(node.outputs[0]);
+    graph->add_node(std::move(node));
+    return Attribute(std::move(graph));
+  };
+  small.output(small.node("If", {condition},
+                          with({{"then_branch", branch("Relu")}, {"else_branch", branch("Neg")}})));
+  Model model;
+  model.graph = std::move(small.infer().graph);
+  for (const bool is_strict : {false, true}) {
+    SessionOptions options;
+    options.own_providers = {gpu(0)};
+    options.entries[kPlacement] =
+        std::string(is_strict ? "strict; " : "") + "gpu:0(body/Relu); cpu(body/Neg)";
+    ThreadPool pool(ThreadPoolOptions{1});
+    const auto environment = cpu_environment();
+    PlacedModel placed(model, *environment, options, pool);
+    set_log_sink([](Severity, std::string_view) {});
+    const Status status = place_model(placed);
+    set_log_sink({});
+    CHECK(status.ok() != is_strict);
+    if (is_strict) continue;
+    REQUIRE(placed.placement.warnings.size() == 1);
+    CHECK(placed.placement.warnings[0].find("'gpu:0(body/Relu)' takes 1 nodes inside bodies, such "
+                                            "as node 'body/Relu' (Relu)") != std::string::npos);
+  }
+}
+
+TEST_CASE("the processor's name moves nodes away from another provider on it") {
+  const auto other = [](const CompileOptions&) -> Result<Providers> {
+    class OnCpu final : public Provider {
+     public:
+      std::string_view name() const override { return "OtherExecutionProvider"; }
+      std::vector<DeviceDescription> devices() const override {
+        return {{DeviceType::Cpu, "Intel", 0x8086, std::nullopt, 0}};
+      }
+      bool can_run(const Graph&, NodeId, std::string*) const override { return true; }
+      Result<std::unique_ptr<Compiled>> compile(Graph graph,
+                                                const CompileOptions& options) const override {
+        return make_cpu_provider(std::make_shared<WeightStore>())
+            ->compile(std::move(graph), options);
+      }
+    };
+    return Providers{std::make_shared<OnCpu>()};
+  };
+  SessionOptions options;
+  options.own_providers = {other};
+  options.entries[kNames] = "cpu(layers.1/)";
+  ThreadPool pool(ThreadPoolOptions{1});
+  const auto environment = cpu_environment();
+  PlacedModel model(chain(2), *environment, options, pool);
+  REQUIRE(place_model(model).ok());
+  CHECK(model.placement.nodes[0].device == 0);
+  CHECK(model.placement.nodes[1].device == 1);
+}
+
 TEST_CASE("rules that cannot be read fail the session") {
   const Placed placed = place(chain(2), {}, kNames, "cpu(layers.0/");
   CHECK(placed.status.code() == Code::InvalidArgument);
