@@ -169,8 +169,10 @@ Status CompiledPlugin::run(std::span<const Datum> inputs, std::span<Datum> outpu
     output.dtype = type.is_tensor() ? type.dtype : DType::Undefined;
     call.add_output(output, outputs[i]);
   }
+  TimedNode timed(run.profiler, provider_.profiler());
   SDX_TRY(guarded_call(library_, "Compute",
                        [&] { return info_->Compute(info_, state_, &call.context()); }));
+  timed.end(plan_.name, plan_.name, provider_.name());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!call.is_made(i)) {
       return failure(Code::Runtime, "plugin library '{}': Compute did not make output '{}'",

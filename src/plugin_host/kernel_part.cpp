@@ -246,12 +246,10 @@ Status KernelPart::run(std::span<const Datum> inputs, std::span<Datum> outputs, 
   for (const auto& [value, constant] : output_constants_) slots[value] = constant;
   for (const Step& step : steps_) {
     if (run.is_cancelled()) return Status(Code::Cancelled, "the run was stopped");
-    const auto start = Profiler::Clock::now();
+    TimedNode timed(run.profiler, provider_.profiler());
     Status status = run_step(step, slots, outputs, run);
     if (!status.ok()) return std::move(status).with("running " + step.description);
-    if (run.profiler != nullptr) {
-      run.profiler->record(step.node_name, step.op_type, start, Profiler::Clock::now());
-    }
+    timed.end(step.node_name, step.op_type, provider_.name());
     for (const ValueId released : step.released) slots[released] = Datum();
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = slots[graph_.outputs()[i]];

@@ -1,26 +1,135 @@
 // Events that providers record while a session is profiled.
-#include <map>
-#include <string>
-#include <vector>
+#include "plugin_host/profiling.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <mutex>
+
+#include "base/log.h"
 #include "base/text.h"
 #include "capi/api_declarations.h"
 #include "capi/handles.h"
 #include "capi/status.h"
+#include "plugin_host/callbacks.h"
 
-struct OrtProfilingEvent {
-  OrtProfilingEventCategory category = OrtProfilingEventCategory_SESSION;
-  int32_t process_id = 0;
-  int32_t thread_id = 0;
-  std::string name;
-  int64_t timestamp_us = 0;
-  int64_t duration_us = 0;
-  std::map<std::string, std::string> arguments;
-};
+namespace sardonyx::plugin_host {
 
-struct OrtProfilingEventsContainer {
-  std::vector<OrtProfilingEvent> events;
-};
+namespace {
+
+constexpr std::uint32_t kProfilerSince = 25;
+
+std::int64_t microseconds(Profiler::Clock::duration duration) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+}
+
+std::string_view category_name(OrtProfilingEventCategory category) {
+  constexpr std::array<std::string_view, 4> names = {"Session", "Node", "Kernel", "Api"};
+  const auto index = static_cast<std::size_t>(category);
+  return index < names.size() ? names[index] : "Kernel";
+}
+
+ProviderEvent taken(OrtProfilingEvent& event) {
+  ProviderEvent made{std::string(category_name(event.category)),
+                     std::move(event.name),
+                     event.process_id,
+                     event.thread_id,
+                     event.timestamp_us,
+                     event.duration_us,
+                     {}};
+  made.arguments.assign(event.arguments.begin(), event.arguments.end());
+  return made;
+}
+
+}  // namespace
+
+bool PluginProfiler::succeeds(std::string_view callback, FunctionRef<OrtStatus*()> body) const {
+  const Status status = guarded_call(library_, callback, body);
+  if (!status.ok()) log(Severity::Error, "{}", status.message());
+  return status.ok();
+}
+
+PluginProfiler::PluginProfiler(std::string library, OrtEpProfilerImpl& impl,
+                               Clock::time_point profile_start)
+    : library_(std::move(library)),
+      impl_(impl),
+      profile_start_(profile_start),
+      next_id_(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                              std::chrono::system_clock::now().time_since_epoch())
+                                              .count())) {}
+
+std::unique_ptr<PluginProfiler> PluginProfiler::start(std::string library, OrtEp& ep,
+                                                      Clock::time_point profile_start) {
+  const auto create = callback(ep, &OrtEp::CreateProfiler, kProfilerSince);
+  if (create == nullptr) return nullptr;
+  OrtEpProfilerImpl* impl = nullptr;
+  const Status made = guarded_call(library, "CreateProfiler", [&] { return create(&ep, &impl); });
+  if (!made.ok()) {
+    log(Severity::Error, "{}", made.message());
+    return nullptr;
+  }
+  if (impl == nullptr) return nullptr;
+  if (impl->ort_version_supported < kProfilerSince || impl->Release == nullptr ||
+      impl->StartProfiling == nullptr || impl->EndProfiling == nullptr) {
+    log(Severity::Error,
+        "plugin library '{}': CreateProfiler returned an incomplete profiler, expected version {} "
+        "or later with Release, StartProfiling and EndProfiling",
+        library, kProfilerSince);
+    return nullptr;
+  }
+  std::unique_ptr<PluginProfiler> profiler(
+      new PluginProfiler(std::move(library), *impl, profile_start));
+  const std::int64_t offset_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - profile_start).count();
+  const bool is_started = profiler->succeeds("OrtEpProfilerImpl::StartProfiling",
+                                             [&] { return impl->StartProfiling(impl, offset_ns); });
+  return is_started ? std::move(profiler) : nullptr;
+}
+
+PluginProfiler::~PluginProfiler() {
+  guarded_void(library_, "OrtEpProfilerImpl::Release", [&] { impl_.Release(&impl_); });
+}
+
+std::uint64_t PluginProfiler::begin_node() {
+  const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
+  const std::shared_lock lock(mutex_);
+  if (is_on_ && impl_.StartEvent != nullptr) {
+    succeeds("OrtEpProfilerImpl::StartEvent", [&] { return impl_.StartEvent(&impl_, id); });
+  }
+  return id;
+}
+
+void PluginProfiler::end_node(std::uint64_t id, std::string_view node_name,
+                              std::string_view op_type, std::string_view provider,
+                              Clock::time_point start, Clock::time_point end) {
+  const std::shared_lock lock(mutex_);
+  if (!is_on_ || impl_.StopEvent == nullptr) return;
+  OrtProfilingEvent event{OrtProfilingEventCategory_NODE,
+                          getpid(),
+                          static_cast<std::int32_t>(syscall(SYS_gettid)),
+                          fmt::format("{}_kernel_time", node_name),
+                          microseconds(start - profile_start_),
+                          microseconds(end - start),
+                          {}};
+  event.arguments = {{"op_name", std::string(op_type)}, {"provider", std::string(provider)}};
+  succeeds("OrtEpProfilerImpl::StopEvent", [&] { return impl_.StopEvent(&impl_, id, &event); });
+}
+
+std::vector<ProviderEvent> PluginProfiler::end() {
+  const std::unique_lock lock(mutex_);
+  std::vector<ProviderEvent> events;
+  if (!std::exchange(is_on_, false)) return events;
+  OrtProfilingEventsContainer container;
+  const bool is_ended = succeeds("OrtEpProfilerImpl::EndProfiling",
+                                 [&] { return impl_.EndProfiling(&impl_, &container); });
+  if (!is_ended) return events;
+  for (OrtProfilingEvent& event : container.events) events.push_back(taken(event));
+  return events;
+}
+
+}  // namespace sardonyx::plugin_host
 
 namespace sardonyx::capi::ep_api {
 

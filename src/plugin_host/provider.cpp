@@ -198,6 +198,14 @@ Status PluginProvider::start(const std::vector<const OrtEpDevice*>& devices,
   return find_memories(devices);
 }
 
+void PluginProvider::begin_profiling(Profiler::Clock::time_point start) const {
+  profiler_ = PluginProfiler::start(library(), ep(), start);
+}
+
+std::vector<ProviderEvent> PluginProvider::end_profiling() const {
+  return profiler_ == nullptr ? std::vector<ProviderEvent>() : profiler_->end();
+}
+
 Status PluginProvider::check_data_functions(bool loads) const {
   constexpr std::uint32_t kRead = 1;
   constexpr std::uint32_t kWrite = 2;

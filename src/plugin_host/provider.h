@@ -11,10 +11,12 @@
 
 #include "capi/devices.h"
 #include "ep/device.h"
+#include "ep/profiled.h"
 #include "plugin_host/context_node.h"
 #include "plugin_host/device_memory.h"
 #include "plugin_host/ep_handle.h"
 #include "plugin_host/library.h"
+#include "plugin_host/profiling.h"
 #include "plugin_host/streams.h"
 #include "plugin_host/weightless.h"
 
@@ -23,7 +25,7 @@ struct OrtEpGraphSupportInfo;
 namespace sardonyx::plugin_host {
 
 /// A plugin's OrtEp. Shares the library: it is closed after the provider is released.
-class PluginProvider final : public DeviceProvider {
+class PluginProvider final : public DeviceProvider, public ProfiledProvider {
  public:
   /// Creates the plugin's provider for a session on the devices, which are of one factory. It sees
   /// a copy of the session's options. `instance` tells providers of one session apart that the
@@ -60,7 +62,12 @@ class PluginProvider final : public DeviceProvider {
   Result<std::vector<NodeId>> wants_channels_last(const Model& model,
                                                   std::span<const NodeId> free) const override;
 
+  void begin_profiling(Profiler::Clock::time_point start) const override;
+  std::vector<ProviderEvent> end_profiling() const override;
+
   OrtEp& ep() const { return *handle_->ep; }
+  /// Of the plugin; null when the session is not profiled, or the plugin has none.
+  PluginProfiler* profiler() const { return profiler_.get(); }
   const std::string& library() const { return handle_->library->name(); }
   /// What the session wants of compiled models, and what the provider was granted.
   const ContextEntries& context() const { return context_; }
@@ -163,6 +170,8 @@ class PluginProvider final : public DeviceProvider {
   mutable std::once_flag initialized_;
   /// By the first output of the group; written by offer(), read by compile().
   mutable std::map<std::string, Group> groups_;
+  /// Made before the first run.
+  mutable std::unique_ptr<PluginProfiler> profiler_;
 };
 
 }  // namespace sardonyx::plugin_host

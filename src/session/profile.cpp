@@ -50,6 +50,10 @@ void TraceProfiler::add(std::string_view category, std::string_view name,
       R"({{"cat":"{}","pid":{},"tid":{},"dur":{},"ts":{},"ph":"X","name":"{}","args":{{{}}}}})",
       category, getpid(), thread, microseconds(end - start), microseconds(start - start_),
       escaped(name), arguments);
+  append(event);
+}
+
+void TraceProfiler::append(const std::string& event) {
   const std::lock_guard lock(mutex_);
   if (has_ended_) return;
   if (!events_.empty()) events_ += ",\n";
@@ -66,6 +70,18 @@ void TraceProfiler::record(std::string_view node_name, std::string_view op_type,
 void TraceProfiler::record_session(std::string_view event, Clock::time_point start,
                                    Clock::time_point end) {
   add("Session", event, "", start, end);
+}
+
+void TraceProfiler::record_event(const ProviderEvent& event) {
+  std::string arguments;
+  for (const auto& [key, value] : event.arguments) {
+    if (!arguments.empty()) arguments += ',';
+    arguments += fmt::format(R"("{}":"{}")", escaped(key), escaped(value));
+  }
+  append(fmt::format(
+      R"({{"cat":"{}","pid":{},"tid":{},"dur":{},"ts":{},"ph":"X","name":"{}","args":{{{}}}}})",
+      event.category, event.process_id, event.thread_id, event.duration_us, event.start_us,
+      escaped(event.name), arguments));
 }
 
 Result<std::string> TraceProfiler::end(const std::string& prefix) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "ep/profiled.h"
 #include "ep/run_state.h"
 
 namespace sardonyx {
@@ -18,6 +19,10 @@ class TraceProfiler final : public Profiler {
   /// An event that is not a node's: "model_loading", "model_run".
   void record_session(std::string_view event, Clock::time_point start, Clock::time_point end);
 
+  /// An event that a provider timed itself.
+  void record_event(const ProviderEvent& event);
+
+  Clock::time_point start() const { return start_; }
   /// Nanoseconds of the steady clock when it was made.
   std::uint64_t start_ns() const;
   /// Writes all events to a new file named after `prefix` and the date, and takes no more; its
@@ -27,6 +32,8 @@ class TraceProfiler final : public Profiler {
  private:
   void add(std::string_view category, std::string_view name, std::string_view arguments,
            Clock::time_point start, Clock::time_point end);
+
+  void append(const std::string& event);
 
   Clock::time_point start_;
   std::mutex mutex_;

@@ -248,6 +248,14 @@ Session::~Session() {
 
 namespace {
 
+void begin_profiling(const Session::Impl& session) {
+  if (session.profiler == nullptr) return;
+  for (const auto& provider : session.compiled.own_providers) {
+    const ProfiledProvider* profiled = as_profiled(*provider);
+    if (profiled != nullptr) profiled->begin_profiling(session.profiler->start());
+  }
+}
+
 Status compile_session(Model model, std::span<const DimDenotation> denotations,
                        Session::Impl& session) {
   const auto start = Profiler::Clock::now();
@@ -271,6 +279,7 @@ Status compile_session(Model model, std::span<const DimDenotation> denotations,
   SDX_ASSIGN(session.compiled, compile_model(std::move(model), *session.environment,
                                              session.options, *session.pool,
                                              context ? &*context : nullptr, sources));
+  begin_profiling(session);
   SDX_TRY(report_progress(session.options, LoadStage::Ready));
   SDX_ASSIGN(auto running, make_running(session.compiled, kept));
   session.running.store(std::move(running));
@@ -721,6 +730,11 @@ Status Session::refit(std::span<const std::pair<std::string, Tensor>> weights) {
 
 Result<std::string> Session::end_profiling() {
   if (impl_->profiler == nullptr) return std::string();
+  for (const auto& provider : impl_->compiled.own_providers) {
+    const ProfiledProvider* profiled = as_profiled(*provider);
+    if (profiled == nullptr) continue;
+    for (const auto& event : profiled->end_profiling()) impl_->profiler->record_event(event);
+  }
   return impl_->profiler->end(impl_->options.profile_prefix);
 }
 

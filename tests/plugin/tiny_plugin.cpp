@@ -4,6 +4,7 @@
 //   .far       in memory of its own, at addresses that fault when the processor touches them
 //   .kernels   by a kernel per node, instead of by compiling
 //   .stream    on streams (with .far)
+//   .profile   with a profiler; what follows it is the callback of that which goes wrong
 //   .last      with channels last: it has a kernel for GlobalAveragePool then
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/tiny_profiler.h"
 #include "sardonyx/c_api.h"
 
 namespace {
@@ -398,6 +400,11 @@ struct Ep : OrtEp {
   OrtKernelRegistry* kernels = nullptr;
 };
 
+OrtStatus* ORT_API_CALL create_profiler(OrtEp* self, OrtEpProfilerImpl** profiler) {
+  const std::string& name = static_cast<Ep*>(self)->registration;
+  return create_tiny_profiler(g_api, name.substr(name.rfind('.') + 1), profiler);
+}
+
 OrtStatus* add_kernel(Ep& ep, const char* op, const char* domain, int first, int last,
                       OrtKernelCreateFunc create) {
   const OrtEpApi* api = g_api->GetEpApi();
@@ -604,6 +611,7 @@ OrtStatus* ORT_API_CALL create_ep(OrtEpFactory* self, const OrtHardwareDevice* c
   made->OnRunEnd = run_end;
   made->SetDynamicOptions = set_options;
   made->IsConcurrentRunSupported = one_at_a_time;
+  if (is(factory.registration, "profile")) made->CreateProfiler = create_profiler;
   if (is(factory.registration, "kernels")) {
     TRY(g_api->GetEpApi()->CreateKernelRegistry(&made->kernels));
     TRY(add_kernel(*made, "Mul", "", 7, 14, create_mul));
