@@ -2,7 +2,7 @@
 """Make the public C header, the function tables and their stubs from src/capi/api.manifest.
 
     gen_api.py MANIFEST OUTPUT_FOLDER    write include/sardonyx/c_api.h, capi/api_declarations.h,
-                                         capi/api_tables.h, capi/api_tables.cpp, docs/abi.md
+                                         capi/api_tables.h, capi/api_tables.cpp
     gen_api.py MANIFEST --docs FILE      write the coverage page only
     gen_api.py MANIFEST --check FILE --headers FOLDER
                                          write a source file that compiles only if the manifest
@@ -456,8 +456,42 @@ def check_text(manifest, headers):
 # --- the coverage page
 
 
-def docs_text(manifest):
-    """What is implemented, as Markdown."""
+# What calls the interface, and the tests that run it; a file of the tests stands for itself.
+CALLERS = {
+    "tests": None,
+    "examples/plugin_ep": "tests/python/test_compiler_plugins.py",
+    "src/plugin": "tests/python/test_own_plugin.py",
+    "python/src": "tests/python",
+    "src/cli": "tests/cli",
+}
+# It calls every function.
+NULLS = "tests/abi/test_nulls.py"
+TESTS_SHOWN = 2
+
+
+def callers(root):
+    """Pairs of a test and the words in the file that it runs, the tests' own files first."""
+    found = []
+    for folder, test in CALLERS.items():
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in {".c", ".cpp", ".h", ".py", ".go", ".rs", ".java", ".js"}:
+                continue
+            name = test or path.relative_to(root).as_posix()
+            if name != NULLS:
+                found.append((name, set(re.findall(r"\w+", path.read_text(encoding="utf-8")))))
+    return found
+
+
+def tests_text(function, found):
+    """The tests that call a function, as words of a table."""
+    names = list(dict.fromkeys(test for test, words in found if function in words))
+    names = names[:TESTS_SHOWN] or [NULLS]
+    return ", ".join(name.removeprefix("tests/") for name in names)
+
+
+def docs_text(manifest, root):
+    """What is implemented, as Markdown, and which tests below the root call it."""
+    found = callers(root)
     summary = (
         "# The binary interface\n\n"
         "Generated: `tools/gen_api.py src/capi/api.manifest --docs docs/abi.md`.\n\n"
@@ -466,6 +500,9 @@ def docs_text(manifest):
         f"{manifest.numbers['api_version']} with one table. No slot is null: a function that is "
         "not implemented returns `ORT_NOT_IMPLEMENTED` with its own name, one without a status "
         "does nothing or returns null.\n\n"
+        f"Tests are below `tests/`, at most {TESTS_SHOWN} are named; `{NULLS}` calls every "
+        "function with wrong arguments. `make test-clients` and `make test-plugins` have real "
+        "programs and plugins call most of them.\n\n"
         "| table | functions | implemented |\n|---|---|---|"
     )
     for table in manifest.tables:
@@ -473,10 +510,15 @@ def docs_text(manifest):
         summary += f"\n| [{table.name}](#{table.name.lower()}) | {len(table.rows)} | {done} |"
     parts = [summary]
     for table in manifest.tables:
-        lines = [f"\n## {table.name}\n", "| slot | since | function | |", "|---|---|---|---|"]
+        lines = [
+            f"\n## {table.name}\n",
+            "| slot | since | function | implemented | tested by |",
+            "|---|---|---|---|---|",
+        ]
         for row in table.rows:
             mark = "yes" if row.state == "implemented" else f"stub: {row.reason or 'not yet'}"
-            lines.append(f"| {row.slot} | {row.since} | `{row.function.name}` | {mark} |")
+            tests = tests_text(row.function.name, found)
+            lines.append(f"| {row.slot} | {row.since} | `{row.function.name}` | {mark} | {tests} |")
         parts.append("\n".join(lines))
     return "\n".join(parts) + "\n"
 
@@ -499,7 +541,7 @@ def main():
     arguments = parser.parse_args()
     manifest = parse(arguments.manifest)
     if arguments.docs:
-        write(arguments.docs, docs_text(manifest))
+        write(arguments.docs, docs_text(manifest, Path(__file__).resolve().parents[1]))
         return
     if arguments.check:
         if not arguments.headers:
@@ -512,7 +554,6 @@ def main():
     write(arguments.output / "capi/api_declarations.h", declarations_text(manifest))
     write(arguments.output / "capi/api_tables.h", tables_header_text(manifest))
     write(arguments.output / "capi/api_tables.cpp", tables_text(manifest))
-    write(arguments.output / "docs/abi.md", docs_text(manifest))
 
 
 if __name__ == "__main__":
