@@ -9,8 +9,8 @@
 
 #include "sardonyx/c_api.h"
 
-/// The profiler of tiny_plugin: for every node that the host times it has an event of its own, named
-/// after the node's, with the number that the host gave the node.
+/// The profiler of tiny_plugin: for every node that the host times it has an event of its own,
+/// named after the node's, with the number that the host gave the node.
 struct TinyProfiler : OrtEpProfilerImpl {
   const OrtApi* api = nullptr;
   std::string fault;

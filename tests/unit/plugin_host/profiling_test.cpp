@@ -5,26 +5,20 @@ namespace sardonyx {
 
 namespace {
 
-/// What is logged while a test runs.
-struct Logged {
-  std::string text;
+/// An environment that writes what it logs to a text, which has to live longer.
+OrtEnv* logging_env(std::string& text) {
   OrtEnv* env = nullptr;
-  Logged() {
-    check_ok(api().CreateEnvWithCustomLogger(
-        [](void* self, OrtLoggingLevel, const char*, const char*, const char*, const char* line) {
-          static_cast<Logged*>(self)->text += line;
-        },
-        this, ORT_LOGGING_LEVEL_WARNING, "test", &env));
-  }
-  ~Logged() { api().ReleaseEnv(env); }
-  Logged(const Logged&) = delete;
-  Logged& operator=(const Logged&) = delete;
-};
+  check_ok(api().CreateEnvWithCustomLogger(
+      [](void* target, OrtLoggingLevel, const char*, const char*, const char*, const char* line) {
+        *static_cast<std::string*>(target) += line;
+      },
+      &text, ORT_LOGGING_LEVEL_WARNING, "test", &env));
+  return env;
+}
 
 /// The trace of two runs on a plugin of that name, and what was logged.
 std::string trace_of(const std::string& name, std::string& logged) {
-  const Logged log;
-  const Env env;
+  const Env env(logging_env(logged));
   const TemporaryFolder folder;
   REQUIRE(env.add(name) == "");
   std::string text;
@@ -50,7 +44,6 @@ std::string trace_of(const std::string& name, std::string& logged) {
     CHECK(model.run({1, 2}, results) == "");
   }
   CHECK(env.remove(name) == "");
-  logged = log.text;
   return text;
 }
 

@@ -46,6 +46,8 @@ inline bool is_loaded() {
 struct Env {
   OrtEnv* env = nullptr;
   Env() { check_ok(api().CreateEnv(ORT_LOGGING_LEVEL_FATAL, "test", &env)); }
+  /// Takes an environment over.
+  explicit Env(OrtEnv* made) : env(made) {}
   ~Env() { api().ReleaseEnv(env); }
   Env(const Env&) = delete;
   Env& operator=(const Env&) = delete;
