@@ -15,7 +15,7 @@ RELEASE := build/release
 RUN_PYTHON := PYTHONPATH=$(CURDIR)/$(RELEASE)/python RT=sardonyx $(VENV_PYTHON)
 
 .PHONY: build demo test test-all cases bench bench-processes bench-start models fuzz conformance style install clean help \
-	test-plugins test-clients \
+	test-plugins test-clients compare-placement \
 	system python python-test python-bench
 
 build: system python ## build the library, the command and the Python module (build/release)
@@ -60,6 +60,9 @@ fuzz: system ## fuzz the reader and the session with model bytes (FUZZ_SECONDS=6
 	cmake --preset fuzz
 	cmake --build --preset fuzz -j $(JOBS)
 	fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
+
+compare-placement: build python-test ## run placement rules on ONNX Runtime and Sardonyx, side by side
+	$(RUN_PYTHON) tests/placement/compare_with_onnxruntime.py $(PLACEMENT)
 
 conformance: build python-test ## run the onnx package's backend tests; writes docs/conformance.md
 	$(RUN_PYTHON) tests/conformance/run.py --native-types --write

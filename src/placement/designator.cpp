@@ -195,11 +195,11 @@ std::optional<DesignatorMatch> resolve_numbered(std::string_view word, std::stri
   const auto number = number_in(digits);
   const bool is_gpu = same_word(word, "gpu");
   if (!number || (!is_gpu && mode == DesignatorMode::Compatible)) return std::nullopt;
-  for (const auto& [name, type] : kTypeWords) {
-    if (!same_word(word, name)) continue;
-    return resolve_number(name, *number, providers,
+  for (const TypeWord& known : kTypeWords) {
+    if (!same_word(word, known.word)) continue;
+    return resolve_number(known.word, *number, providers,
                           numbered(providers, mode, [&](const auto&, const auto& device) {
-                            return device.type == type;
+                            return device.type == known.type;
                           }));
   }
   const bool is_name =
