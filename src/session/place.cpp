@@ -450,12 +450,17 @@ Result<Assignment> place_parts(PlacedModel& placed, const Wishes& wishes,
   return assignment;
 }
 
+/// One line: nodes and weights by device.
 void log_summary(const Placement& placement) {
+  if (log_level() > Severity::Info) return;
+  std::vector<std::string> texts;
   for (const PlacedDevice& device : placement.devices) {
     if (device.node_count == 0) continue;
-    log(Severity::Info, "placement: {} nodes with {} bytes of weights on {} ({})",
-        device.node_count, device.weight_bytes, device_name(device), device.provider);
+    texts.push_back(fmt::format("{} nodes with {} of weights on {} ({})", device.node_count,
+                                describe_bytes(device.weight_bytes), device_name(device),
+                                device.provider));
   }
+  log(Severity::Info, "placement: {}", join(texts, "; "));
 }
 
 }  // namespace
