@@ -14,8 +14,13 @@ RELEASE := build/release
 # The package of the build tree, before anything of that name that is installed.
 RUN_PYTHON := PYTHONPATH=$(CURDIR)/$(RELEASE)/python RT=sardonyx $(VENV_PYTHON)
 
+<<<<<<< HEAD
 .PHONY: build demo test test-all cases bench bench-processes bench-start models fuzz conformance style install clean help \
 	test-plugins test-clients compare-placement \
+=======
+.PHONY: build demo test test-all cases bench bench-processes bench-start bench-prediction models fuzz conformance style install clean help \
+	test-plugins test-clients \
+>>>>>>> f1c6328 (Compare predicted memory with what runs take, and say how budgets work)
 	system python python-test python-bench
 
 build: system python ## build the library, the command and the Python module (build/release)
@@ -43,6 +48,9 @@ bench-processes: build python-bench ## memory of processes that run one model, s
 bench-start: build python-bench ## time from the start of a process to its first output
 	cmake --build --preset release --target bench_first_output
 	$(RUN_PYTHON) bench/first_output.py $(RELEASE)/bench/bench_first_output --models-folder $(MODELS) $(BENCH)
+
+bench-prediction: build python-bench ## memory that plans predict and that runs take, side by side
+	$(RUN_PYTHON) bench/memory_prediction.py --models-folder $(MODELS) $(BENCH)
 
 test-plugins: build python-test ## install vendor plugin libraries and run each; see docs/plugins.md
 	$(RUN_PYTHON) tests/plugins/run.py $(PLUGINS)

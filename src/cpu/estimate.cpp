@@ -24,8 +24,8 @@ constexpr std::size_t kOwnPages_bytes = std::size_t{128} << 10;
 constexpr std::size_t kBlockHead_bytes = 32;
 /// Graph, instruction, kernel and plan of a node; a program's tables and the threads that run it
 /// (measured on models of 20 to 2000 nodes).
-constexpr std::size_t kNode_bytes = 6000;
-constexpr std::size_t kPart_bytes = std::size_t{3} << 20;
+constexpr std::size_t kNode_bytes = 8000;
+constexpr std::size_t kPart_bytes = std::size_t{3584} << 10;
 
 /// What a block of that size takes.
 std::size_t block_bytes(std::size_t bytes) {
