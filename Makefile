@@ -14,13 +14,8 @@ RELEASE := build/release
 # The package of the build tree, before anything of that name that is installed.
 RUN_PYTHON := PYTHONPATH=$(CURDIR)/$(RELEASE)/python RT=sardonyx $(VENV_PYTHON)
 
-<<<<<<< HEAD
-.PHONY: build demo test test-all cases bench bench-processes bench-start models fuzz conformance style install clean help \
-	test-plugins test-clients compare-placement \
-=======
 .PHONY: build demo test test-all cases bench bench-processes bench-start bench-prediction models fuzz conformance style install clean help \
-	test-plugins test-clients \
->>>>>>> f1c6328 (Compare predicted memory with what runs take, and say how budgets work)
+	test-plugins test-clients compare-placement \
 	system python python-test python-bench
 
 build: system python ## build the library, the command and the Python module (build/release)
