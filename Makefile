@@ -48,6 +48,7 @@ bench-prediction: build python-bench ## memory that plans predict and that runs 
 	$(RUN_PYTHON) bench/memory_prediction.py --models-folder $(MODELS) $(BENCH)
 
 test-plugins: build python-test ## install vendor plugin libraries and run each; see docs/plugins.md
+	cmake --build --preset release --target example_plugin_ep -j $(JOBS)
 	$(RUN_PYTHON) tests/plugins/run.py $(PLUGINS)
 	$(RUN_PYTHON) tests/plugins/contexts.py
 

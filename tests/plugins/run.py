@@ -1,10 +1,11 @@
 """Load real vendor plugin libraries into Sardonyx and ONNX Runtime, and run a model on each.
 
-Vendor packages are installed by name into a cache folder outside the tree, once. Each plugin runs
-in a process of its own, once per runtime; a row says how far it came: register, devices, session
-(nodes that the plugin runs), run (the largest error against the built-in provider), unregister. The
-last line of a plugin is the largest difference between the outputs of the two. What this machine
-cannot install or has no device for is listed as not run.
+So are the build's own: the CPU provider as a plugin, and the example. Vendor packages are installed
+by name into a cache folder outside the tree, once. Each plugin runs in a process of its own, once
+per runtime; a row says how far it came: register, devices, session (nodes on the plugin), run
+(the largest error against the built-in provider), unregister. The last line of a plugin is the
+largest difference between the outputs of the two. What this machine cannot install or has no device
+for is listed as not run.
 """
 
 import argparse
@@ -23,7 +24,7 @@ STEPS = ("register", "devices", "session", "run", "unregister")
 TIMEOUT_S = 300
 TOLERANCE = 1e-4
 RUNTIMES = ("sardonyx", "onnxruntime")
-HEADERS = HERE.parents[1] / "build" / "release" / "generated" / "include"
+BUILD = HERE.parents[1] / "build" / "release"
 
 PLUGINS = {
     "ggml": {
@@ -55,6 +56,12 @@ PLUGINS = {
         "present": {"PRESENT_TYPE": "gpu", "PRESENT_VENDOR": "0x1ae0"},
         "needs": "swiftshader",
     },
+    "sardonyx": {
+        "built": "lib/libsardonyx_ep.so",
+        "name": "Sardonyx",
+        "ep_names": ["SardonyxExecutionProvider"],
+    },
+    "example": {"built": "lib/libexample_plugin_ep.so", "name": "ExampleExecutionProvider"},
 }
 
 
@@ -85,6 +92,15 @@ def make_model(path):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 9
     onnx.save(model, path)
+
+
+def library_of(plugin, arguments):
+    """The path of a plugin's library, and why there is none."""
+    if "built" in plugin:
+        path = arguments.build.resolve() / plugin["built"]
+        return (path, None) if path.exists() else (None, f"{path} is not built")
+    path = install(plugin, arguments.cache / plugin["package"])
+    return path, None if path else f"{plugin['package']} cannot be installed here"
 
 
 def install(plugin, folder):
@@ -165,8 +181,7 @@ def environment_of(plugin, library, runtime, cache):
 def run_plugin(plugin, library, runtime, arguments, extra):
     """Steps that the plugin passed in a runtime, by name, and the outputs of its runs."""
     cache = arguments.cache
-    outputs = cache / f"outputs-{runtime}.npz"
-    outputs.unlink(missing_ok=True)
+    outputs = cache / f"outputs-{os.getpid()}.npz"
     library, environment = environment_of(plugin, library, runtime, cache)
     row = {**plugin, "library": str(library), "outputs": str(outputs)}
     row.update(model=str(cache / "mlp.onnx"), models=arguments.models)
@@ -188,7 +203,12 @@ def run_plugin(plugin, library, runtime, arguments, extra):
         result.setdefault(
             "error", f"the process ended with {done.returncode}: {done.stderr[-500:]}"
         )
-    return result, dict(np.load(outputs)) if outputs.exists() else {}
+    if not outputs.exists():
+        return result, {}
+    with np.load(outputs) as file:
+        arrays = dict(file)
+    outputs.unlink()
+    return result, arrays
 
 
 def difference(name, ours, theirs):
@@ -200,6 +220,9 @@ def difference(name, ours, theirs):
     for key, array in theirs.items():
         wanted = np.asarray(array, np.float64)
         scale = max(1.0, float(np.abs(wanted).max(initial=0)))
+        if ours[key].shape != wanted.shape:
+            worst = np.inf
+            continue
         worst = max(worst, float(np.abs(ours[key] - wanted).max(initial=0)) / scale)
     print(f"{name:10} largest difference of the two runtimes: {worst:.1e}")
     return worst <= TOLERANCE
@@ -237,22 +260,19 @@ def main():
     parser.add_argument(
         "--runtimes", nargs="*", default=RUNTIMES, choices=RUNTIMES, help="default: both"
     )
-    parser.add_argument("--headers", type=pathlib.Path, default=HEADERS, help="of the build")
+    parser.add_argument("--build", type=pathlib.Path, default=BUILD, help="build folder")
     parser.add_argument("--cache", type=pathlib.Path, default=default, help="where packages go")
     arguments = parser.parse_args()
     arguments.cache.mkdir(parents=True, exist_ok=True)
     make_model(arguments.cache / "mlp.onnx")
-    if error := build_presenter(arguments.cache, arguments.headers):
+    if error := build_presenter(arguments.cache, arguments.build / "generated/include"):
         print(f"ONNX Runtime sees no other hardware than there is: {error}")
     failed = 0
     for name in arguments.plugins or PLUGINS:
         plugin = PLUGINS[name]
-        library = install(plugin, arguments.cache / plugin["package"])
-        if library is None:
-            print(f"{name:10} not run: {plugin['package']} cannot be installed here")
-            continue
-        extra, reason = {}, None
-        if "needs" in plugin:
+        library, reason = library_of(plugin, arguments)
+        extra = {}
+        if reason is None and "needs" in plugin:
             extra, reason = NEEDS[plugin["needs"]](arguments.cache)
         if reason is not None:
             print(f"{name:10} not run: {reason}")
