@@ -67,8 +67,11 @@ Winner best_of(Table& table, RuleSource source, const std::vector<Rule>& rules,
   return winner;
 }
 
-/// Whether the text stands in the name without a further digit after it.
+/// Whether the text stands in the name without a further digit after it; of long names, where each
+/// place of a text would be compared, nothing is said.
 bool stands_whole(std::string_view name, std::string_view text) {
+  constexpr std::size_t kNameBytesMax = 4096;
+  if (name.size() > kNameBytesMax) return true;
   for (std::size_t at = name.find(text); at != std::string_view::npos;
        at = name.find(text, at + 1)) {
     const std::size_t end = at + text.size();
@@ -179,8 +182,9 @@ void RuleMatcher::State::note_digits(const NodeNames& node, RuleSource source, c
   bool is_whole = false;
   std::string_view example;
   for_each_text(node, source, [&](std::string_view name) {
-    if (example.empty() && name.find(text) != std::string_view::npos) example = name;
     is_whole = is_whole || stands_whole(name, text);
+    if (is_whole || !example.empty()) return;
+    if (name.find(text) != std::string_view::npos) example = name;
   });
   if (is_whole) return;
   RuleOutcome& outcome = outcomes[winner.rule];

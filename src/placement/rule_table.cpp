@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
+
 namespace sardonyx {
 
 namespace {
@@ -76,7 +78,12 @@ Result<RuleTable> RuleTable::create(const std::vector<Rule>& rules, RuleSource s
   }
   SDX_ASSIGN(made.names_, TextAutomaton::create(names, TextAutomaton::Where::Anywhere));
   SDX_ASSIGN(made.annotations_, TextAutomaton::create(annotations, TextAutomaton::Where::AtStart));
-  SDX_ASSIGN(made.regexes_, RegexSet::create(regexes));
+  auto compiled = RegexSet::create(regexes);
+  if (!compiled.ok()) {
+    return failure(compiled.status().code(), "{}: {}", option_of(source),
+                   compiled.status().message());
+  }
+  made.regexes_ = std::move(compiled).value();
   return made;
 }
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <optional>
 #include <random>
 #include <string>
@@ -364,12 +364,12 @@ TEST_CASE("64 patterns and 40,000 nodes take milliseconds") {
     double best_ms = 1e9;
     for (int round = 0; round < 5; ++round) {
       RuleMatcher rules = is_own ? own(option + "~layers\\.9\\d/)") : by_names(option + "x)");
-      const auto start = std::chrono::steady_clock::now();
+      // Of the processor, as other programs may run as well.
+      const std::clock_t start = std::clock();
       std::size_t taken = 0;
       for (const std::string& name : names) taken += rules.match(named(name)).rule != kNoRule;
-      const std::chrono::duration<double, std::milli> time =
-          std::chrono::steady_clock::now() - start;
-      best_ms = std::min(best_ms, time.count());
+      const double time_ms = 1000.0 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+      best_ms = std::min(best_ms, time_ms);
       CHECK(taken == 32000);
     }
     MESSAGE(std::string(is_own ? "own rules with an expression: " : "names: ") << best_ms << " ms");
@@ -385,6 +385,7 @@ TEST_CASE("hostile expressions and names are bounded") {
     const auto made = RuleMatcher::create(std::move(rules).value(), devices());
     REQUIRE(!made.ok());
     CHECK(made.status().code() == Code::InvalidArgument);
+    CHECK(made.status().message().starts_with("sardonyx.placement: "));
     CHECK(made.status().message().find("regular expression") != std::string::npos);
   }
   // Exponential for engines that backtrack; more states than fit for those that do not.
@@ -397,6 +398,12 @@ TEST_CASE("hostile expressions and names are bounded") {
   auto deep = parse_rules({"cpu(~\"" + nested.substr(0, 10000) + "\")", "", ""});
   REQUIRE(deep.ok());
   CHECK(!RuleMatcher::create(std::move(deep).value(), devices()).ok());
+}
+
+TEST_CASE("a long name of digits takes linear time") {
+  RuleMatcher rules = by_names("cpu(" + std::string(100000, '1') + ")");
+  CHECK(rules.match(named(std::string(std::size_t{4} << 20, '1'))).rule == 0);
+  CHECK(texts(findings(rules), FindingKind::FollowedByDigit).empty());
 }
 
 TEST_CASE("patterns that contain each other take linear time") {
