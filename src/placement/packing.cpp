@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::uint32_t kNoDevice = 0xffffffffU;
 constexpr int kTurns_max = 16;
+/// Weights that are this small a part of what had to move are not worth a change of device.
+constexpr std::uint64_t kNegligible_part = 256;
 
 using Limits = std::vector<std::optional<std::uint64_t>>;
 
@@ -34,11 +36,12 @@ struct Unit {
   bool is_ruled = false;
 
   bool has_weights() const { return !weights.empty() || own_bytes != 0; }
-  std::uint64_t total_bytes() const {
-    std::uint64_t total = capped_sum(own_bytes, live_bytes);
-    for (const SharedWeight& weight : weights) total = capped_sum(total, weight.bytes);
-    return total;
+  std::uint64_t weight_bytes() const {
+    std::uint64_t bytes = own_bytes;
+    for (const SharedWeight& weight : weights) bytes = capped_sum(bytes, weight.bytes);
+    return bytes;
   }
+  std::uint64_t total_bytes() const { return capped_sum(weight_bytes(), live_bytes); }
   bool may_use(std::uint32_t device) const {
     return std::find(devices.begin(), devices.end(), device) != devices.end();
   }
@@ -156,8 +159,23 @@ class Packer {
     return order;
   }
 
+  /// The device that is every unit's last resort, if there is one: it gets what the others have no
+  /// room for.
+  std::uint32_t last_resort() const {
+    std::uint32_t last = kNoDevice;
+    for (const Unit& unit : units_) {
+      if (unit.devices.size() < 2) continue;
+      if (last != kNoDevice && unit.devices.back() != last) return kNoDevice;
+      last = unit.devices.back();
+    }
+    const auto limited = std::count_if(limits_.begin(), limits_.end(),
+                                       [](const auto& limit) { return limit.has_value(); });
+    return limited > 2 ? last : kNoDevice;
+  }
+
   /// The same part of every limit, and room for one more unit, since they cannot be cut.
   void find_shares() {
+    const std::uint32_t last = last_resort();
     Fill all;
     std::uint64_t largest = 0;
     for (const Unit& unit : units_) {
@@ -165,12 +183,15 @@ class Packer {
       largest = std::max(largest, unit.total_bytes());
     }
     double capacity = 0;
-    for (const auto& limit : limits_) capacity += static_cast<double>(limit.value_or(0));
+    for (std::uint32_t device = 0; device < limits_.size(); ++device) {
+      if (device != last) capacity += static_cast<double>(limits_[device].value_or(0));
+    }
     const double share =
         std::min(1.0, static_cast<double>(all.used_bytes()) / std::max(1.0, capacity));
-    for (const auto& limit : limits_) {
+    for (std::uint32_t device = 0; device < limits_.size(); ++device) {
+      const auto& limit = limits_[device];
       shares_.push_back(limit);
-      if (!limit) continue;
+      if (!limit || device == last) continue;
       const auto part = static_cast<std::uint64_t>(static_cast<double>(*limit) * share);
       shares_.back() = std::min(*limit, capped_sum(part, largest / 2));
     }
@@ -191,8 +212,9 @@ class Packer {
   /// The device of the unit before, when that was moved away from where this one is wanted.
   std::uint32_t followed(std::size_t index) const {
     const Unit& unit = units_[index];
-    if (index == 0 || unit.has_weights() || unit.is_ruled) return kNoDevice;
+    if (index == 0 || unit.is_ruled) return kNoDevice;
     const PackingChoice& before = choices_[index - 1];
+    if (unit.weight_bytes() > before.needed_bytes / kNegligible_part) return kNoDevice;
     const bool is_moved = before.device != kNoDevice && before.reason != PackingReason::Wanted &&
                           units_[index - 1].devices.front() == unit.devices.front();
     return is_moved && unit.may_use(before.device) ? before.device : kNoDevice;
@@ -203,6 +225,7 @@ class Packer {
     const std::uint32_t leader = followed(index);
     if (leader != kNoDevice && has_room(leader, unit, limits_)) {
       give(index, leader, PackingReason::Follows);
+      choices_[index].needed_bytes = choices_[index - 1].needed_bytes;
       return {};
     }
     if (policy_ == BalancePolicy::Balanced && !unit.is_ruled && place_by_share(index)) return {};

@@ -79,8 +79,9 @@ struct Packing {
 /// Gives every item, in the order in which they run, to the first of its devices that has room.
 ///
 /// An item that does not fit does not keep later ones from being placed. Items without weights of
-/// their own go where the item before them went, unless a rule or their devices forbid it: no
-/// islands remain on a full device.
+/// their own, or with next to none, go where the item before them had to go, unless a rule or their
+/// devices forbid it: no islands remain on a full device. Balance leaves out the one device that is
+/// the last resort of all items, if at least two others have limits.
 /// Errors   InvalidArgument, naming the first item (or group) that no device has room for, with
 ///          what it needs and what is left on each; a group whose items share no device.
 /// Cost     linear in items, devices and weights; `Fit` sorts.

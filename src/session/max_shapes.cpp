@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "ops/infer.h"
+#include "passes/passes.h"
 
 namespace sardonyx {
 
@@ -97,6 +98,36 @@ void fill_in_symbols(Graph& graph, const std::map<Dim, Dim>& sizes) {
   }
 }
 
+bool is_static(const Type& type) {
+  return type.is_tensor() && type.shape && type.shape->is_static();
+}
+
+bool has_open_types(const Graph& graph) {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    if (graph.node(id).is_removed) continue;
+    for (const ValueId output : graph.node(id).outputs) {
+      if (output != kNoValue && !is_static(graph.value(output).type)) return true;
+    }
+  }
+  return false;
+}
+
+/// Sizes that follow from shapes which nodes compute: known once those are constants. Values keep
+/// their ids when nodes are folded.
+Status fill_in_computed(Graph& graph) {
+  constexpr int kRounds = 3;
+  Graph folded = graph;
+  for (int round = 0; round < kRounds && has_open_types(folded); ++round) {
+    SDX_TRY(fold_constants(folded, {}));
+    SDX_TRY(infer_types(folded));
+  }
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Type& known = folded.value(id).type;
+    if (!is_static(graph.value(id).type) && is_static(known)) graph.value(id).type = known;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<MaxShape>> parse_max_shapes(std::string_view text) {
@@ -134,6 +165,7 @@ Result<Graph> with_max_shapes(const Graph& graph, const std::vector<MaxShape>& s
   if (shapes.empty()) return bounded;
   fill_in_symbols(bounded, sizes);
   SDX_TRY(infer_types(bounded));
+  if (has_open_types(bounded)) SDX_TRY(fill_in_computed(bounded));
   return bounded;
 }
 

@@ -129,6 +129,14 @@ TEST_CASE("items without weights go where those before them had to go, but for r
   CHECK(devices_of(packed(items, devices)) == Devices{0, 0, 1, 0, 0});
 }
 
+TEST_CASE("items with next to no weights follow too") {
+  const std::vector<PackingItem> items = items_of({5000, 5000, 20, 0, 19, 21});
+  const Packing packing = packed(items, {{"gpu", 5100}, {"cpu", {}}});
+  CHECK(devices_of(packing) == Devices{0, 1, 0, 0, 0, 0});
+  const std::vector<PackingItem> large = items_of({5000, 5200, 20, 0, 19, 21});
+  CHECK(devices_of(packed(large, {{"gpu", 5100}, {"cpu", {}}})) == Devices{0, 1, 1, 1, 1, 0});
+}
+
 TEST_CASE("several devices are filled in the order that each item wants") {
   std::vector<PackingItem> items = items_of({60, 60, 60, 60});
   for (PackingItem& each : items) each.devices = {0, 1, 2};
@@ -145,6 +153,17 @@ TEST_CASE("balance gives devices the same share of their limits, in one piece ea
   CHECK(devices_of(packing) == Devices{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1});
   CHECK(packing.choices[8].reason == PackingReason::Balance);
   CHECK(devices_of(packed(items, devices)) == Devices{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("balance keeps the last resort of all items for what has no room elsewhere") {
+  std::vector<PackingItem> items = items_of(std::vector<std::uint64_t>(12, 10));
+  for (PackingItem& each : items) each.devices = {0, 1, 2};
+  const std::vector<PackingDevice> devices = {{"gpu:0", 120}, {"gpu:1", 60}, {"cpu", 10000}};
+  CHECK(devices_of(packed(items, devices, BalancePolicy::Balanced)) ==
+        Devices{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1});
+  const std::vector<PackingDevice> small = {{"gpu:0", 40}, {"gpu:1", 30}, {"cpu", 10000}};
+  CHECK(devices_of(packed(items, small, BalancePolicy::Balanced)) ==
+        Devices{0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2});
 }
 
 TEST_CASE("balance still fills devices to their limits when all of them are needed") {

@@ -69,6 +69,21 @@ TEST_CASE("inputs get their largest shapes, and symbols that they share the same
   CHECK(*small.graph.value(sum).type.shape == Shape{kBatch, 256});
 }
 
+TEST_CASE("sizes that nodes compute from shapes are known with the largest ones") {
+  SmallGraph small;
+  const ValueId x = small.input("x", Shape{kBatch, 4, 6});
+  const ValueId shape = small.node("Shape", {x});
+  const ValueId batch = small.node("Gather", {shape, small.ints({0})});
+  const ValueId target =
+      small.node("Concat", {batch, small.ints({24})}, with({{"axis", std::int64_t{0}}}));
+  const ValueId flat = small.node("Relu", {small.node("Reshape", {x, target})});
+  small.output(flat);
+  small.infer();
+  const auto bounded = with_max_shapes(small.graph, *parse_max_shapes("x:[64,4,6]"));
+  REQUIRE_MESSAGE(bounded.ok(), bounded.status().to_string());
+  CHECK(*bounded->value(flat).type.shape == Shape{64, 24});
+}
+
 TEST_CASE("shapes that do not fit the model are refused with the texts of ONNX Runtime") {
   SmallGraph small;
   small.output(small.node("Relu", {small.input("x", Shape{kBatch, 256})}));
