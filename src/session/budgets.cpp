@@ -47,6 +47,10 @@ class Spreader {
     SDX_ASSIGN(const auto shapes,
                parse_max_shapes(placed_.options.entry("session.max_shape_override")));
     SDX_ASSIGN(bounded_, with_max_shapes(placed_.model.graph, shapes));
+    // Borders between providers have to be known; one alone knows what it computes.
+    if (placed_.providers.size() > 1) {
+      SDX_ASSIGN(types_, computed_types(bounded_));
+    }
     SDX_ASSIGN(nodes_, placed_.model.graph.topological_order());
     std::erase_if(nodes_, [&](NodeId id) { return is_kept(id); });
     SDX_TRY(ask_providers());
@@ -131,6 +135,10 @@ class Spreader {
     return {};
   }
 
+  const Type& type_of(ValueId id) const {
+    return id < types_.size() ? types_[id] : bounded_.value(id).type;
+  }
+
   PackingItem item_of(NodeId id) const {
     const Graph& graph = bounded_;
     const Node& node = graph.node(id);
@@ -140,7 +148,7 @@ class Spreader {
     for (const ValueId input : node.inputs) {
       if (input == kNoValue) continue;
       const auto& constant = graph.value(input).constant;
-      if (!constant) input_bytes += tensor_bytes(graph.value(input).type);
+      if (!constant) input_bytes += tensor_bytes(type_of(input));
       if (!constant) continue;
       item.weights.push_back({input, constant->byte_size()});
     }
@@ -176,7 +184,10 @@ class Spreader {
     if (items.empty()) return std::uint64_t{0};
     std::vector<NodeId> nodes;
     for (const std::uint32_t item : items) nodes.push_back(nodes_[item]);
-    const Part part = extract_part(bounded_, nodes);
+    Part part = extract_part(bounded_, nodes);
+    for (std::size_t i = 0; i < part.inputs.size(); ++i) {
+      part.graph.value(part.graph.inputs()[i]).type = type_of(part.inputs[i]);
+    }
     SDX_ASSIGN(const auto told,
                placed_.providers[device]->estimate(part.graph, placed_.compile_options));
     if (!told) return rule_of_thumb(items);
@@ -204,7 +215,7 @@ class Spreader {
     const Graph& graph = bounded_;
     std::uint64_t bytes = 0;
     for (const ValueId output : graph.node(id).outputs) {
-      if (output != kNoValue) bytes += tensor_bytes(graph.value(output).type);
+      if (output != kNoValue) bytes += tensor_bytes(type_of(output));
     }
     return bytes;
   }
@@ -239,6 +250,8 @@ class Spreader {
   std::vector<PackingDevice> devices_;
   /// The model's graph with the largest shapes that its inputs will have.
   Graph bounded_;
+  /// By ValueId of that graph; empty: as it has them.
+  std::vector<Type> types_;
   std::optional<MatchedStatistics> measured_;
   std::vector<NodeId> nodes_;
   /// By provider and NodeId.

@@ -102,30 +102,15 @@ bool is_static(const Type& type) {
   return type.is_tensor() && type.shape && type.shape->is_static();
 }
 
-bool has_open_types(const Graph& graph) {
+std::size_t open_types(const Graph& graph) {
+  std::size_t count = 0;
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     if (graph.node(id).is_removed) continue;
     for (const ValueId output : graph.node(id).outputs) {
-      if (output != kNoValue && !is_static(graph.value(output).type)) return true;
+      if (output != kNoValue && !is_static(graph.value(output).type)) ++count;
     }
   }
-  return false;
-}
-
-/// Sizes that follow from shapes which nodes compute: known once those are constants. Values keep
-/// their ids when nodes are folded.
-Status fill_in_computed(Graph& graph) {
-  constexpr int kRounds = 3;
-  Graph folded = graph;
-  for (int round = 0; round < kRounds && has_open_types(folded); ++round) {
-    SDX_TRY(fold_constants(folded, {}));
-    SDX_TRY(infer_types(folded));
-  }
-  for (ValueId id = 0; id < graph.value_count(); ++id) {
-    const Type& known = folded.value(id).type;
-    if (!is_static(graph.value(id).type) && is_static(known)) graph.value(id).type = known;
-  }
-  return {};
+  return count;
 }
 
 }  // namespace
@@ -165,8 +150,30 @@ Result<Graph> with_max_shapes(const Graph& graph, const std::vector<MaxShape>& s
   if (shapes.empty()) return bounded;
   fill_in_symbols(bounded, sizes);
   SDX_TRY(infer_types(bounded));
-  if (has_open_types(bounded)) SDX_TRY(fill_in_computed(bounded));
   return bounded;
+}
+
+Result<std::vector<Type>> computed_types(const Graph& graph) {
+  // One round for each time that a shape is computed from one that is computed: layers of a model.
+  constexpr int kRounds_max = 200;
+  std::vector<Type> types;
+  for (ValueId id = 0; id < graph.value_count(); ++id) types.push_back(graph.value(id).type);
+  std::size_t open = open_types(graph);
+  if (open == 0) return types;
+  // Values keep their ids when nodes are folded.
+  Graph folded = graph;
+  for (int round = 0; round < kRounds_max && open != 0; ++round) {
+    SDX_TRY(fold_constants(folded, {}));
+    SDX_TRY(infer_types(folded));
+    const std::size_t left = open_types(folded);
+    if (left == open) break;
+    open = left;
+  }
+  for (ValueId id = 0; id < types.size(); ++id) {
+    const Type& known = folded.value(id).type;
+    if (!is_static(types[id]) && is_static(known)) types[id] = known;
+  }
+  return types;
 }
 
 }  // namespace sardonyx

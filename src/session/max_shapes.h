@@ -26,4 +26,8 @@ Result<std::vector<MaxShape>> parse_max_shapes(std::string_view text);
 ///          has one; those of inference.
 Result<Graph> with_max_shapes(const Graph& graph, const std::vector<MaxShape>& shapes);
 
+/// The types of a graph's values by id, with the sizes that nodes compute from shapes. The graph
+/// itself keeps them open: what providers make of it depends on what they know.
+Result<std::vector<Type>> computed_types(const Graph& graph);
+
 }  // namespace sardonyx

@@ -81,7 +81,9 @@ TEST_CASE("sizes that nodes compute from shapes are known with the largest ones"
   small.infer();
   const auto bounded = with_max_shapes(small.graph, *parse_max_shapes("x:[64,4,6]"));
   REQUIRE_MESSAGE(bounded.ok(), bounded.status().to_string());
-  CHECK(*bounded->value(flat).type.shape == Shape{64, 24});
+  const auto types = computed_types(*bounded);
+  REQUIRE_MESSAGE(types.ok(), types.status().to_string());
+  CHECK(*(*types)[flat].shape == Shape{64, 24});
 }
 
 TEST_CASE("shapes that do not fit the model are refused with the texts of ONNX Runtime") {
