@@ -7,6 +7,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 MODELS ?= models
 FUZZ_SECONDS ?= 600
+FUZZ_TARGET ?= model
 
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
@@ -59,11 +60,11 @@ models: python-test ## fetch, export and quantise all test models (torch: about 
 	packaging/apt_install.sh packaging/apt.txt packaging/apt-models.txt
 	PYTHON=$(PYTHON) tests/models/make_all.sh $(MODELS)
 
-fuzz: system ## fuzz the reader and the session with model bytes (FUZZ_SECONDS=600)
+fuzz: system ## fuzz with model bytes, or FUZZ_TARGET=placement|reader|container (FUZZ_SECONDS=600)
 	packaging/apt_install.sh packaging/apt-fuzz.txt
 	cmake --preset fuzz
 	cmake --build --preset fuzz -j $(JOBS)
-	fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
+	fuzz/run.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGET)
 
 compare-placement: build python-test ## run placement rules on ONNX Runtime and Sardonyx, side by side
 	$(RUN_PYTHON) tests/placement/compare_with_onnxruntime.py $(PLACEMENT)
