@@ -16,6 +16,7 @@
 #include <new>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/log.h"
@@ -122,8 +123,9 @@ Result<Part> compile_part(std::span<const std::byte> bytes) {
   SDX_TRY(provider().save(model.graph, {}, writer->begin_graph("m", {})));
   SDX_TRY(writer->finish_graph().take_status());
   SDX_TRY(writer->commit());
-  const Bytes stored = writer->take_bytes();
-  SDX_ASSIGN(const auto container, Container::from_bytes(stored, nullptr, "in memory"));
+  const std::string stored = writer->take_bytes();
+  SDX_ASSIGN(const auto container,
+             Container::from_bytes(std::as_bytes(std::span(stored)), nullptr, "in memory"));
   const StoredGraph& graph = container->index().graphs.front();
   SDX_ASSIGN(const Artifact artifact, open_artifact(container, graph, {}));
   Part part;
