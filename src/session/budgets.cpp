@@ -102,14 +102,18 @@ class Spreader {
     placed_.placement.devices[device].limit_bytes = known;
   }
 
+  /// ONNX Runtime answers FAIL to whatever is wrong with the file of its own option.
+  static Status unread(const BudgetSettings& budget, Status status) {
+    if (budget.key == kCudaBudgetKey) status = Status(Code::Internal, status.message());
+    return std::move(status).with("reading " + std::string(budget.key));
+  }
+
   Status read_statistics() {
     for (const BudgetSettings& budget : budgets_) {
       if (budget.statistics.empty()) continue;
       const std::string path = statistics_path(budget.statistics, placed_.model.path);
       auto statistics = NodeStatistics::read(path);
-      if (!statistics.ok()) {
-        return std::move(statistics).take_status().with("reading " + std::string(budget.key));
-      }
+      if (!statistics.ok()) return unread(budget, std::move(statistics).take_status());
       measured_ = match_statistics(placed_.model.graph, *statistics);
       std::string mismatch = describe_mismatch(*measured_, path);
       if (!mismatch.empty()) warn(std::move(mismatch));
@@ -227,9 +231,9 @@ class Spreader {
       chosen[nodes_[i]] = {choice.device, describe_choice(choice, devices_)};
     }
     for (std::uint32_t i = 0; i < devices_.size(); ++i) {
-      placed_.placement.devices[i].need_bytes =
-          devices_[i].limit_bytes ? packing.estimated_bytes[i]
-                                  : packing.held_bytes[i] + packing.live_bytes[i];
+      placed_.placement.devices[i].need_bytes = devices_[i].limit_bytes
+                                                    ? packing.estimated_bytes[i]
+                                                    : packing.held_bytes[i] + packing.live_bytes[i];
       warn_of_unbounded(i);
     }
     return chosen;
@@ -238,10 +242,10 @@ class Spreader {
   void warn_of_unbounded(std::uint32_t device) {
     const auto found = unbounded_.find(device);
     if (!devices_[device].limit_bytes || found == unbounded_.end() || found->second.empty()) return;
-    warn(
-        fmt::format("the budget of {} holds only as far as sizes are known: those of {} nodes only "
-                    "a run tells, the first is {}",
-                    devices_[device].name, found->second.size(), found->second.front()));
+    warn(fmt::format(
+        "the budget of {} holds only as far as sizes are known: {} are open until a run "
+        "tells (session.max_shape_override bounds inputs), the first is that of {}",
+        devices_[device].name, found->second.size(), found->second.front()));
   }
 
   PlacedModel& placed_;

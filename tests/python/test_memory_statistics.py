@@ -144,3 +144,16 @@ def test_a_file_that_cannot_be_written_fails_the_session(tmp_path):
     options.add_session_config_entry(OPTION, str(tmp_path / "no" / "s.csv"))
     with pytest.raises(Exception, match="no/?'"):
         sardonyx.InferenceSession(str(model), options)
+
+
+@pytest.mark.parametrize("content", [None, "a,1,2,3\n", "a,x,2,3,4\n"])
+def test_the_cuda_option_fails_as_in_onnx_runtime(content, tmp_path):
+    """A file that is not there, or no statistics."""
+    model = tmp_path / "m.onnx"
+    chain(model)
+    if content is not None:
+        (tmp_path / "s.csv").write_text(content)
+    options = sardonyx.SessionOptions()
+    options.add_session_config_entry("session.resource_cuda_partitioning_settings", ",s.csv")
+    with pytest.raises(Exception, match=r": 1 : FAIL : .*s\.csv"):
+        sardonyx.InferenceSession(str(model), options)
