@@ -126,7 +126,8 @@ def measure(step, folder, name, threads):
     """The answer of a process of its own."""
     command = [sys.executable, __file__, "--work", step, "--models-folder", str(folder)]
     command += ["--models", name, "--threads", str(threads)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 def compare(folder, name, threads):
