@@ -67,8 +67,10 @@ from .inspect import (
     describe_model,
     describe_options,
     plan_model,
+    suggest_patterns,
 )
 from .options import RunOptions, SessionOptions
+from .placement import Plan, plan
 from .refit import refit
 from .runtime import (
     disable_telemetry_events,
@@ -127,6 +129,7 @@ __all__ = [
     "OrtSyncStream",
     "OrtValue",
     "OrtWeightlessSupport",
+    "Plan",
     "RunOptions",
     "SessionIOBinding",
     "SessionOptions",
@@ -152,6 +155,7 @@ __all__ = [
     "get_hardware_devices",
     "get_model_compatibility_for_ep_devices",
     "get_version_string",
+    "plan",
     "plan_model",
     "preload_dlls",
     "refit",
@@ -161,5 +165,6 @@ __all__ = [
     "set_default_logger_verbosity",
     "set_global_thread_pool_sizes",
     "set_seed",
+    "suggest_patterns",
     "unregister_execution_provider_library",
 ]

@@ -13,6 +13,7 @@ __all__ = [
     "describe_model",
     "describe_options",
     "plan_model",
+    "suggest_patterns",
 ]
 
 
@@ -45,3 +46,8 @@ def plan_model(path, sess_options=None):
     """Where each node would run and why, and the memory it would take; nothing is loaded."""
     options = sess_options or SessionOptions()
     return json.loads(_native.plan_model(os.fspath(path), options._apply()))
+
+
+def suggest_patterns(path):
+    """Patterns for placement rules that the names in a model allow, layer by layer."""
+    return json.loads(_native.suggest_patterns(os.fspath(path)))

@@ -9,6 +9,7 @@ from .binding import IOBinding
 from .devices import get_ep_devices
 from .feeds import nearest
 from .options import SessionOptions
+from .placement import Plan
 
 __all__ = [
     "InferenceSession",
@@ -337,8 +338,8 @@ class InferenceSession:
         groups = []
         for ep_name, rows in self._sess.assignment():
             nodes = [
-                OrtEpAssignedNode(name, domain, op_type, *places.get(name, (None, None)))
-                for name, domain, op_type in rows
+                OrtEpAssignedNode(*row, *places.get((ep_name, row[0]), (None, None)))
+                for row in rows
             ]
             devices = {node.device for node in nodes}
             device = devices.pop() if len(devices) == 1 else None
@@ -346,21 +347,26 @@ class InferenceSession:
         return groups
 
     def _places(self):
-        """Device and reason by the name of a node, as far as the library tells."""
+        """Device and reason by provider and name of a node, as far as the library tells."""
         text = self._sess.placement()
-        nodes = json.loads(text)["nodes"] if text else []
-        return {node["name"]: (node["device"], node["reason"]) for node in nodes}
+        if text is None:
+            return {}
+        placement = json.loads(text)
+        providers = [device["provider"] for device in placement["devices"]]
+        places = {}
+        for node in placement["nodes"]:
+            reasons = [node["reason"], node["rule"], node["why_not"]]
+            reason = ": ".join(part for part in reasons if part)
+            key = (providers[node["device_index"]], node["name"])
+            places.setdefault(key, (node["device"], reason))
+        return places
 
     def placement(self):
-        """Which node runs on which device, and why, as a dict; docs/placement.md has its fields.
-
-        Nodes have the names of the model. Copies between devices, the rules and what became of
-        them, and warnings are part of it.
-        """
+        """Where each node runs, and why, as a Plan: devices, layers, copies, rules, memory."""
         text = self._sess.placement()
         if text is None:
             raise errors.NotImplemented("the loaded runtime library is not Sardonyx's own")
-        return json.loads(text)
+        return Plan(json.loads(text))
 
     def describe(self):
         """What the session is made of, as a dict: each node with its place and reason, memory."""

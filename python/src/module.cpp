@@ -3,7 +3,10 @@
 #define SARDONYX_IMPORTS_NUMPY
 #include "numpy_api.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+
+#include <optional>
 
 #include "api.h"
 #include "options.h"
@@ -49,6 +52,22 @@ void bind_own(nb::module_& module) {
     OrtAllocator* allocator = cpu_allocator();
     return take_json(required_api().DescribeContext(path.c_str(), verify_all, allocator, &json),
                      json);
+  });
+  module.def("explain_model", [](const std::string& path, const Options& options,
+                                 const std::optional<std::string>& devices) {
+    char* json = nullptr;
+    return take_json(
+        required_api().ExplainModel(environment(), path.c_str(), options.handle.get(),
+                                    devices ? devices->c_str() : nullptr, cpu_allocator(), &json),
+        json);
+  }, nanobind::arg("path"), nanobind::arg("options"), nanobind::arg("devices").none());
+  module.def("suggest_patterns", [](const std::string& path) {
+    char* json = nullptr;
+    return take_json(required_api().SuggestPatterns(path.c_str(), cpu_allocator(), &json), json);
+  });
+  module.def("plan_to_html", [](const std::string& plan) {
+    char* html = nullptr;
+    return take_json(required_api().PlanToHtml(plan.c_str(), cpu_allocator(), &html), html);
   });
   module.def("plan_model", [](const std::string& path, const Options& options) {
     char* json = nullptr;

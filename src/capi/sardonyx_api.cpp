@@ -109,6 +109,22 @@ OrtStatus* ExplainModel(const OrtEnv* env, const ORTCHAR_T* path, const OrtSessi
   });
 }
 
+OrtStatus* SuggestPatterns(const ORTCHAR_T* path, OrtAllocator* allocator, char** json) noexcept {
+  return guarded("SuggestPatterns", [&]() -> Status {
+    SDX_TRY(require(path, "path"));
+    SDX_ASSIGN(const Model model, read_model(path));
+    return copy_text(allocator, describe_suggestions(model), json);
+  });
+}
+
+OrtStatus* PlanToHtml(const char* plan, OrtAllocator* allocator, char** html) noexcept {
+  return guarded("PlanToHtml", [&]() -> Status {
+    SDX_TRY(require(plan, "plan"));
+    SDX_ASSIGN(const std::string text, plan_to_html(plan));
+    return copy_text(allocator, text, html);
+  });
+}
+
 OrtStatus* DescribeMemory(OrtAllocator* allocator, char** json) noexcept {
   return guarded("DescribeMemory", [&]() -> Status {
     SDX_ASSIGN(const std::string text, describe_memory());

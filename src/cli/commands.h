@@ -53,6 +53,32 @@ struct CompileCommand {
   bool json = false;
 };
 
+struct ExplainCommand {
+  std::string path;
+  /// Values of the options of placement; "" for those that are not set.
+  std::string rules;
+  std::string names;
+  std::string annotations;
+  std::string budget;
+  std::string plan;
+  /// A file that describes devices.
+  std::string devices;
+  /// As of CompileCommand.
+  std::vector<std::string> plugins;
+  std::vector<std::string> providers;
+  std::vector<std::string> provider_options;
+  std::vector<std::string> entries;
+  /// "SYMBOL=SIZE" each.
+  std::vector<std::string> dims;
+  bool suggest = false;
+  bool nodes = false;
+  bool json = false;
+  /// Files to write; "" for none.
+  std::string html;
+  std::string save_plan;
+  bool force = false;
+};
+
 struct VerifyCommand {
   std::vector<std::string> paths;
   bool full = false;
@@ -66,12 +92,13 @@ struct CacheCommand {
   bool json = false;
 };
 
-/// One file each: run once, show what is in a file, measure, compile ahead of time, check compiled
-/// models, keep a folder of them.
+/// One file each: run once, show what is in a file, measure, compile ahead of time, say what runs
+/// where, check compiled models, keep a folder of them.
 Status run(const RunCommand& command);
 Status inspect(const InspectCommand& command);
 Status bench(const BenchCommand& command);
 Status compile(const CompileCommand& command);
+Status explain(const ExplainCommand& command);
 Status verify(const VerifyCommand& command);
 Status list_cache(const CacheCommand& command);
 Status verify_cache(const CacheCommand& command);

@@ -29,16 +29,6 @@ struct ReleaseOptions {
 };
 using CompilationOptions = std::unique_ptr<OrtModelCompilationOptions, ReleaseOptions>;
 
-/// "KEY=VALUE" texts, which were checked.
-Entries split_entries(const std::vector<std::string>& texts) {
-  Entries entries;
-  for (const std::string& text : texts) {
-    const std::size_t at = text.find('=');
-    entries.emplace_back(text.substr(0, at), text.substr(at + 1));
-  }
-  return entries;
-}
-
 /// A compiled model for each path, none twice.
 Result<std::vector<std::string>> output_paths(const CompileCommand& command) {
   std::map<std::string, std::string> sources;
@@ -82,29 +72,6 @@ class OutputFolder {
   std::string path_;
   bool is_new_ = false;
 };
-
-struct Target {
-  std::vector<PluginLibrary> libraries;
-  std::vector<Devices> devices;
-};
-
-Result<Target> make_target(const CompileCommand& command, OrtEnv* env) {
-  Target target;
-  std::vector<std::string> names = command.providers;
-  for (const auto& [name, path] : split_entries(command.plugins)) {
-    SDX_ASSIGN(PluginLibrary library, PluginLibrary::load(env, name, fs::absolute(path).string()));
-    target.libraries.push_back(std::move(library));
-    if (command.providers.empty()) names.push_back(name);
-  }
-  SDX_ASSIGN(const Devices all, all_devices(env));
-  for (const std::string& name : names) {
-    if (name == "CPUExecutionProvider") continue;
-    target.devices.push_back(devices_of(all, name));
-    if (!target.devices.back().empty()) continue;
-    return failure("no device of a provider '{}'; there are:\n{}", name, list_devices(all));
-  }
-  return target;
-}
 
 GraphOptimizationLevel level_of(const CompileCommand& command, const Target& target) {
   static const std::map<std::string, GraphOptimizationLevel> kLevels = {
@@ -226,7 +193,8 @@ Status report_outputs(const CompileCommand& command, const std::vector<std::stri
 Status compile(const CompileCommand& command) {
   SDX_ASSIGN(const std::vector<std::string> outputs, output_paths(command));
   SDX_ASSIGN(const Env env, make_env());
-  SDX_ASSIGN(const Target target, make_target(command, env.get()));
+  SDX_ASSIGN(const Target target, make_target(env.get(), split_entries(command.plugins),
+                                                 command.providers));
   OutputFolder folder;
   SDX_TRY(folder.make(command.folder));
   std::vector<double> times_ms;

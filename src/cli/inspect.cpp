@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/context_text.h"
 #include "cli/summary.h"
+#include "cli/table.h"
 
 namespace sardonyx::cli {
 
@@ -36,22 +37,6 @@ std::string shape_of(const Json& shape) {
                                       : dim.dump());
   }
   return "[" + join(parts, ",") + "]";
-}
-
-/// Rows with their columns aligned.
-void print_table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line = " ";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += i + 1 == row.size() ? " " + row[i] : fmt::format(" {:<{}} ", row[i], widths[i]);
-    }
-    fmt::print("{}\n", line);
-  }
 }
 
 void print_values(const char* title, const Json& values) {

@@ -26,6 +26,7 @@ constexpr const char* kMainExamples = R"(Examples:
   sardonyx run model.onnx -i x=x.npy -o out     with an input of yours, outputs to files
   sardonyx bench model.onnx -t 1,2              how fast is it
   sardonyx compile a.onnx b.onnx -o compiled    ahead of time, with one copy of the weights
+  sardonyx explain model.onnx                   what runs where, and why
   sardonyx verify compiled/a_ctx.onnx           can it be used here, and is it up to date
   sardonyx cache ls compiled                    a folder of compiled models
 "sardonyx COMMAND --help" explains each command with examples.
@@ -172,16 +173,15 @@ std::string check_entry(const std::string& entry) {
              : fmt::format("expected KEY=VALUE, found '{}'", entry);
 }
 
-void add_compile_providers(CLI::App& sub, CompileCommand& command) {
+template <typename Command>
+void add_providers(CLI::App& sub, Command& command, const char* providers_help) {
   const auto add = [&](const char* name, std::vector<std::string>& texts, const char* help,
                        const char* type) {
     return sub.add_option(name, texts, help)->type_name(type)->allow_extra_args(false);
   };
   add("--plugin", command.plugins, "Register a provider library; may be repeated", "NAME=FILE")
       ->check(&check_entry);
-  add("--provider", command.providers,
-      "Compile with this provider (default: those of --plugin, else the CPU); may be repeated",
-      "NAME");
+  add("--provider", command.providers, providers_help, "NAME");
   add("--provider-option", command.provider_options, "Option of the providers; may be repeated",
       "KEY=VALUE")
       ->check(&check_entry);
@@ -204,11 +204,76 @@ void add_compile(CLI::App& app, Action& action) {
   sub.add_flag("--weightless{all}", command->weightless,
                "Leave weights in the source: external (those of external data) or all")
       ->check(CLI::IsMember({"external", "all"}));
-  add_compile_providers(sub, *command);
+  add_providers(
+      sub, *command,
+      "Compile with this provider (default: those of --plugin, else the CPU); may be repeated");
   sub.add_flag("--force", command->force, "Overwrite compiled models");
   sub.add_flag("--json", command->json, "Print JSON");
   sub.footer(kCompileExamples);
   sub.callback([command, &action] { action = [command] { return compile(*command); }; });
+}
+
+constexpr const char* kExplainExamples = R"(Examples:
+  sardonyx explain model.onnx                   devices, layers, rules, copies, warnings
+  sardonyx explain model.onnx --suggest         patterns that rules can use, layer by layer
+  sardonyx explain model.onnx --devices d.json --rules 'gpu:0(layers.[0-7]/); gpu:1(layers.[8-15]/)'
+  sardonyx explain model.onnx --devices d.json --budget 'gpu:0(8GiB), cpu(24GiB)'
+  sardonyx explain model.onnx --plugin ep=libep.so --rules 'ep(layers.0/)' --nodes
+  sardonyx explain model.onnx -d batch=8        with sizes of free dimensions
+  sardonyx explain model.onnx --html plan.html  a page to look at, in one file
+  sardonyx explain model.onnx --save-plan plan.json   a plan to edit ...
+  sardonyx explain model.onnx --plan plan.json  ... to check, and to load by
+                                                sardonyx.placement_file=plan.json
+  sardonyx explain model.onnx --json | jq .layers
+A file of devices: [{"type": "gpu", "vendor": "NVIDIA", "memory_bytes": 8589934592}, {"type":
+"npu", "operators": ["MatMul", "Add"]}]. Nothing is compiled, and weights are not read.
+Exit status: 0 done, 1 failed, 2 wrong arguments.)";
+
+void add_placement_options(CLI::App& sub, ExplainCommand& command) {
+  sub.add_option("--rules", command.rules, "Rules as of sardonyx.placement")->type_name("TEXT");
+  CLI::Option* names =
+      sub.add_option("--names", command.names, "Rules as of session.name_based_layer_assignment")
+          ->type_name("TEXT");
+  sub.add_option("--annotations", command.annotations,
+                 "Rules as of session.layer_assignment_settings")
+      ->type_name("TEXT")
+      ->excludes(names);
+  sub.add_option("--budget", command.budget,
+                 "Memory of devices, as of session.resource_partitioning_settings")
+      ->type_name("TEXT");
+  sub.add_option("--plan", command.plan, "A plan file in place of rules")->type_name("FILE");
+  sub.add_option("--devices", command.devices, "Plan for the devices that this file describes")
+      ->type_name("FILE");
+}
+
+/// "" for SYMBOL=SIZE.
+std::string check_symbol_entry(const std::string& entry) {
+  const std::string_view size = std::string_view(entry).substr(entry.find('=') + 1);
+  const bool is_good = is_dim_entry(entry) && entry.find(':') == std::string::npos;
+  return is_good && size.size() <= 18
+             ? ""
+             : fmt::format("expected SYMBOL=SIZE, found '{}'", entry);
+}
+
+void add_explain(CLI::App& app, Action& action) {
+  auto command = std::make_shared<ExplainCommand>();
+  CLI::App& sub = *app.add_subcommand("explain", "Say which nodes would run where, and why");
+  sub.add_option("MODEL", command->path, "ONNX model")->required()->type_name("");
+  add_placement_options(sub, *command);
+  add_providers(sub, *command,
+                "Use this provider (default: those of --plugin); may be repeated");
+  sub.add_option("-d,--dim", command->dims, "Size of a free dimension; may be repeated")
+      ->type_name("SYMBOL=SIZE")
+      ->check(&check_symbol_entry)
+      ->allow_extra_args(false);
+  sub.add_flag("--suggest", command->suggest, "Print patterns that rules can use, and end");
+  sub.add_flag("--nodes", command->nodes, "Print every node");
+  sub.add_flag("--json", command->json, "Print JSON");
+  sub.add_option("--html", command->html, "Write a page that shows it")->type_name("FILE");
+  sub.add_option("--save-plan", command->save_plan, "Write a plan file")->type_name("FILE");
+  sub.add_flag("--force", command->force, "Overwrite files of --html and --save-plan");
+  sub.footer(kExplainExamples);
+  sub.callback([command, &action] { action = [command] { return explain(*command); }; });
 }
 
 constexpr const char* kVerifyExamples = R"(Examples:
@@ -341,6 +406,7 @@ int run_command(int argument_count, char** arguments) {
   add_inspect(app, action);
   add_bench(app, action);
   add_compile(app, action);
+  add_explain(app, action);
   add_verify(app, action);
   add_cache(app, action);
   try {

@@ -1,6 +1,7 @@
 #include "cli/plugins.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 namespace sardonyx::cli {
@@ -66,6 +67,35 @@ Status append_devices(OrtSessionOptions* options, OrtEnv* env, const Devices& de
   }
   return check(api().SessionOptionsAppendExecutionProvider_V2(
       options, env, devices.data(), devices.size(), keys.data(), values.data(), keys.size()));
+}
+
+Entries split_entries(const std::vector<std::string>& texts) {
+  Entries entries;
+  for (const std::string& text : texts) {
+    const std::size_t at = text.find('=');
+    entries.emplace_back(text.substr(0, at), text.substr(at + 1));
+  }
+  return entries;
+}
+
+Result<Target> make_target(OrtEnv* env, const Entries& plugins,
+                           std::vector<std::string> providers) {
+  Target target;
+  const bool takes_plugins = providers.empty();
+  for (const auto& [name, path] : plugins) {
+    SDX_ASSIGN(PluginLibrary library,
+               PluginLibrary::load(env, name, std::filesystem::absolute(path).string()));
+    target.libraries.push_back(std::move(library));
+    if (takes_plugins) providers.push_back(name);
+  }
+  SDX_ASSIGN(const Devices all, all_devices(env));
+  for (const std::string& name : providers) {
+    if (name == "CPUExecutionProvider") continue;
+    target.devices.push_back(devices_of(all, name));
+    if (!target.devices.back().empty()) continue;
+    return failure("no device of a provider '{}'; there are:\n{}", name, list_devices(all));
+  }
+  return target;
 }
 
 Status add_entries(OrtSessionOptions* options, const Entries& entries) {

@@ -39,6 +39,18 @@ std::string list_devices(const Devices& devices);
 /// Makes sessions use these devices.
 Status append_devices(OrtSessionOptions* options, OrtEnv* env, const Devices& devices,
                       const Entries& provider_options);
+/// "KEY=VALUE" texts, which were checked.
+Entries split_entries(const std::vector<std::string>& texts);
+
+/// Libraries that were registered, and the devices of each provider that was asked for.
+struct Target {
+  std::vector<PluginLibrary> libraries;
+  std::vector<Devices> devices;
+};
+
+/// Registers libraries by name and path. `providers` empty: those with the names of the libraries.
+Result<Target> make_target(OrtEnv* env, const Entries& plugins, std::vector<std::string> providers);
+
 Status add_entries(OrtSessionOptions* options, const Entries& entries);
 
 }  // namespace sardonyx::cli

@@ -63,8 +63,8 @@ class Describer {
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const Rule& rule = facts_.matcher->rules().rules[i];
       placement_.rules.push_back(
-          {rule.to_string(), std::string(option_of(rule.source)), 0, 0, outcomes[i].why_not,
-           rule.is_strict});
+          {rule.to_string(), std::string(rule.is_planned ? kPlanOption : option_of(rule.source)),
+           0, 0, outcomes[i].why_not, rule.is_strict});
     }
   }
 
@@ -108,7 +108,8 @@ class Describer {
     const bool is_kept = match->provider == placed.device;
     ++(is_kept ? placement_.rules[placed.rule].kept : placement_.rules[placed.rule].lost);
     if (is_kept && placed.reason != PlacementReason::Budget) {
-      placed.reason = PlacementReason::Rule;
+      const bool is_planned = facts_.matcher->rules().rules[placed.rule].is_planned;
+      placed.reason = is_planned ? PlacementReason::Plan : PlacementReason::Rule;
     } else if (is_kept || placed.reason == PlacementReason::Budget) {
       return;
     } else if (!match->provider) {

@@ -27,7 +27,8 @@ class Findings {
       const Rule& rule = rules_[i];
       if (rule.source == RuleSource::Placement) {
         add(FindingKind::NoDevice, i,
-            fmt::format("{}: rule '{}' is skipped: {}", kPlacementOption, clip(rule.to_string()),
+            fmt::format("{}: rule '{}' is skipped: {}",
+                        rule.is_planned ? kPlanOption : kPlacementOption, clip(rule.to_string()),
                         outcome.why_not));
         continue;
       }
@@ -135,7 +136,12 @@ class Findings {
   bool is_found(std::uint32_t i) const {
     const RuleOutcome& outcome = outcomes_[i];
     return outcome.was_found || outcome.taken != 0 || outcome.missed != 0 ||
-           rules_[i].kind == PatternKind::Everything;
+           rules_[i].kind == PatternKind::Everything || is_of_plan_names(i);
+  }
+
+  /// Names of a plan are told about one by one, elsewhere.
+  bool is_of_plan_names(std::uint32_t i) const {
+    return rules_[i].is_planned && rules_[i].kind == PatternKind::ExactName;
   }
 
   bool is_of_annotations(std::uint32_t i) const {

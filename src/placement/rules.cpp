@@ -172,6 +172,9 @@ std::string_view option_of(RuleSource source) {
 }
 
 std::string Rule::to_string() const {
+  if (is_planned && kind == PatternKind::ExactName) {
+    return fmt::format("{}({})", device, kPlannedNames);
+  }
   if (source != RuleSource::Placement) {
     return fmt::format("{}({}{})", device, kind == PatternKind::ExactAnnotation ? "=" : "",
                        pattern);

@@ -36,6 +36,8 @@ struct Rule {
   PatternKind kind = PatternKind::Text;
   /// It is an error if the rule cannot be kept.
   bool is_strict = false;
+  /// It comes from a plan file, not from an option.
+  bool is_planned = false;
   /// The designator as it is written.
   std::string device;
   /// Without the mark of its kind and without quotes.
@@ -44,6 +46,9 @@ struct Rule {
   std::vector<std::string> expansion;
   /// The texts end with a number of a range, which no further digit may follow.
   bool ends_with_number = false;
+
+  /// What stands for the pattern of a rule that has the names of a plan.
+  static constexpr std::string_view kPlannedNames = "nodes of the plan";
 
   bool has_range() const { return expansion.size() > 1 || ends_with_number; }
   /// "gpu:0(layers.[0-15]/)", as it can be pasted into the option.
@@ -76,6 +81,7 @@ inline constexpr std::size_t kDeviceBytesMax = 1024;
 Result<Rules> parse_rules(const RuleOptions& options);
 
 inline constexpr std::string_view kPlacementOption = "sardonyx.placement";
+inline constexpr std::string_view kPlanOption = "sardonyx.placement_file";
 inline constexpr std::string_view kNamesOption = "session.name_based_layer_assignment";
 inline constexpr std::string_view kAnnotationsOption = "session.layer_assignment_settings";
 

@@ -1,9 +1,13 @@
+#include <algorithm>
 #include <map>
 
 #include "base/text.h"
 #include "placement/describe.h"
 #include "placement/designator.h"
 #include "report/json.h"
+#include "report/plan_layers.h"
+#include "report/plan_memory.h"
+#include "report/plan_options.h"
 #include "report/report.h"
 
 namespace sardonyx {
@@ -11,6 +15,9 @@ namespace sardonyx {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffU;
+constexpr std::uint32_t kPointsMax = 600;
+constexpr std::size_t kSharedWeightsMax = 100;
+constexpr std::size_t kSharedNodesMax = 64;
 
 Json optional_text(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
@@ -31,47 +38,151 @@ Json device_row(const PlacedDevice& device) {
           {"need_bytes", device.need_bytes ? Json(*device.need_bytes) : Json()}};
 }
 
-Json node_row(const PlacedNode& node, const Placement& placement) {
-  Json row = {{"name", node.name},
-              {"domain", node.domain},
-              {"op_type", node.op_type},
-              {"device", device_name(placement.devices[node.device])},
-              {"device_index", node.device},
-              {"part", node.part},
-              {"reason", placement_reason_name(node.reason)},
-              {"rule", node.rule == kNone ? Json() : Json(placement.rules[node.rule].text)},
-              {"why_not", optional_text(node.why_not)},
-              {"weight_bytes", node.weight_bytes},
-              {"output_bytes", node.output_bytes}};
+Json node_row(const PlanView& view, std::size_t index) {
+  const Placement& placement = view.placement;
+  const PlacedNode& node = placement.nodes[index];
+  const NodeNames names = view.names(index);
+  Json row = {{"name", node.name}};
+  if (node.name.empty() && !names.output.empty()) row["output"] = names.output;
+  if (!names.module_path.empty()) row["module_path"] = names.module_path;
+  row["domain"] = node.domain;
+  row["op_type"] = node.op_type;
+  row["device"] = device_name(placement.devices[node.device]);
+  row["device_index"] = node.device;
+  row["part"] = node.part;
+  row["reason"] = placement_reason_name(node.reason);
+  row["rule"] = node.rule == kNone ? Json() : Json(placement.rules[node.rule].text);
+  row["why_not"] = optional_text(node.why_not);
+  row["weight_bytes"] = node.weight_bytes;
+  row["output_bytes"] = node.output_bytes;
   return row;
 }
 
-Json rows_of(const Placement& placement) {
-  Json devices = Json::array();
-  for (const PlacedDevice& device : placement.devices) devices.push_back(device_row(device));
-  Json nodes = Json::array();
-  for (const PlacedNode& node : placement.nodes) nodes.push_back(node_row(node, placement));
-  Json copies = Json::array();
+/// What was summed up as a number of bytes.
+std::uint64_t whole(double bytes) {
+  constexpr double kMost = 9e18;
+  return static_cast<std::uint64_t>(std::min(bytes, kMost));
+}
+
+/// `memory` of sessions is empty: they know no lifetimes.
+Json device_rows(const PlanView& view, const PlanMemory& memory) {
+  const Placement& placement = view.placement;
+  const bool is_known = !view.details.names.empty();
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < placement.devices.size(); ++i) {
+    const PlacedDevice& device = placement.devices[i];
+    const DeviceMemory& values = memory.devices[i];
+    Json row = device_row(device);
+    row["activation_peak_bytes"] = is_known ? Json(whole(values.peak_bytes)) : Json();
+    row["activation_peak_node"] = values.peak_bytes > 0 ? Json(values.peak_node) : Json();
+    row["unsized_values"] = values.unsized_count;
+    const double all_bytes = values.peak_bytes + static_cast<double>(device.weight_bytes);
+    row["estimated_bytes"] = is_known ? Json(whole(all_bytes)) : Json();
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json node_rows(const PlanView& view, const PlanLayers& layers) {
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < view.placement.nodes.size(); ++i) {
+    rows.push_back(node_row(view, i));
+    rows.back()["layer"] = layers.layer_of[i];
+  }
+  return rows;
+}
+
+Json layer_rows(const Placement& placement, const PlanLayers& layers) {
+  Json rows = Json::array();
+  for (const PlanLayer& layer : layers.layers) {
+    Json devices = Json::array();
+    for (std::size_t i = 0; i < layer.nodes_by_device.size(); ++i) {
+      if (layer.nodes_by_device[i] == 0) continue;
+      devices.push_back({{"device", device_name(placement.devices[i])},
+                         {"device_index", i},
+                         {"node_count", layer.nodes_by_device[i]}});
+    }
+    rows.push_back({{"pattern", layer.pattern.empty() ? Json() : Json(layer.pattern)},
+                    {"devices", std::move(devices)},
+                    {"node_count", layer.node_count},
+                    {"weight_bytes", layer.weight_bytes},
+                    {"output_bytes", layer.output_bytes}});
+  }
+  return rows;
+}
+
+Json shared_rows(const PlanView& view) {
+  const Placement& placement = view.placement;
+  Json rows = Json::array();
+  for (const PlacedWeight& weight : view.details.shared_weights) {
+    if (rows.size() == kSharedWeightsMax) break;
+    std::vector<std::uint32_t> nodes = weight.nodes;
+    if (nodes.size() > kSharedNodesMax) nodes.resize(kSharedNodesMax);
+    std::vector<std::string> devices;
+    for (const std::uint32_t node : weight.nodes) {
+      std::string name = device_name(placement.devices[placement.nodes[node].device]);
+      if (std::find(devices.begin(), devices.end(), name) == devices.end()) {
+        devices.push_back(std::move(name));
+      }
+    }
+    rows.push_back({{"name", weight.name},
+                    {"bytes", weight.bytes},
+                    {"node_count", weight.nodes.size()},
+                    {"nodes", nodes},
+                    {"devices", devices}});
+  }
+  return rows;
+}
+
+Json memory_row(const PlanMemory& memory) {
+  Json points = Json::array();
+  for (const DeviceMemory& device : memory.devices) {
+    Json row = Json::array();
+    for (const double bytes : device.points) row.push_back(whole(bytes));
+    points.push_back(std::move(row));
+  }
+  return {{"nodes_per_point", memory.step}, {"activation_bytes", std::move(points)}};
+}
+
+Json copy_rows(const Placement& placement) {
+  Json rows = Json::array();
   for (const PlacedCopy& copy : placement.copies) {
-    copies.push_back({{"value", copy.value},
-                      {"from", device_name(placement.devices[copy.from])},
-                      {"to", device_name(placement.devices[copy.to])},
-                      {"bytes", copy.bytes == 0 ? Json() : Json(copy.bytes)}});
+    rows.push_back({{"value", copy.value},
+                    {"from", device_name(placement.devices[copy.from])},
+                    {"to", device_name(placement.devices[copy.to])},
+                    {"bytes", copy.bytes == 0 ? Json() : Json(copy.bytes)}});
   }
-  Json rules = Json::array();
+  return rows;
+}
+
+Json rule_rows(const Placement& placement) {
+  Json rows = Json::array();
   for (const PlacedRule& rule : placement.rules) {
-    rules.push_back({{"text", rule.text},
-                     {"option", rule.option},
-                     {"kept", rule.kept},
-                     {"lost", rule.lost},
-                     {"why_not", optional_text(rule.why_not)}});
+    rows.push_back({{"text", rule.text},
+                    {"option", rule.option},
+                    {"kept", rule.kept},
+                    {"lost", rule.lost},
+                    {"why_not", optional_text(rule.why_not)}});
   }
+  return rows;
+}
+
+Json rows_of(const PlanView& view) {
+  const Placement& placement = view.placement;
+  const PlanLayers layers = find_layers(view);
+  const PlanMemory memory = memory_over_time(placement, view.details, kPointsMax);
+  const PlanOption option = placement_option(view, layers);
   return {{"format", 1},
-          {"devices", std::move(devices)},
-          {"nodes", std::move(nodes)},
-          {"copies", std::move(copies)},
-          {"rules", std::move(rules)},
-          {"warnings", placement.warnings}};
+          {"devices", device_rows(view, memory)},
+          {"layers", layer_rows(placement, layers)},
+          {"nodes", node_rows(view, layers)},
+          {"copies", copy_rows(placement)},
+          {"rules", rule_rows(placement)},
+          {"warnings", placement.warnings},
+          {"options", {{std::string(kPlacementOption), optional_text(option.text)}}},
+          {"unreproduced_nodes", option.lost_count},
+          {"shared_weights", shared_rows(view)},
+          {"memory", memory_row(memory)}};
 }
 
 Result<DeviceType> read_type(const std::string& word) {
@@ -180,10 +291,12 @@ Result<std::vector<ImaginedDevice>> read_devices(std::string_view text) {
   return devices;
 }
 
-std::string describe_placement(const Placement& placement) { return to_text(rows_of(placement)); }
+std::string describe_placement(const Placement& placement) {
+  return to_text(rows_of({placement, PlacementDetails()}));
+}
 
 std::string describe_plan(const Plan& plan) {
-  Json json = rows_of(plan.placement);
+  Json json = rows_of({plan.placement, plan.details});
   Json removed = Json::array();
   for (const RemovedNode& node : plan.removed) {
     removed.push_back({{"name", node.name}, {"domain", node.domain}, {"op_type", node.op_type}});

@@ -32,11 +32,18 @@ std::string describe_model(const Model& model);
 /// The nodes that really run, each with its device and why it is there, and memory held.
 std::string describe_session(const Session& session);
 
-/// Who runs which nodes, and why: devices, nodes, copies between devices, rules and warnings;
-/// docs/placement.md describes the fields.
+/// Who runs which nodes, and why: devices, layers, nodes, copies between devices, rules, warnings,
+/// memory over time, and the option that asks for just that; docs/explain.md describes the fields.
+/// Cost     near-linear in nodes.
 std::string describe_placement(const Placement& placement);
 /// The same of a plan, with the nodes that run nowhere.
 std::string describe_plan(const Plan& plan);
+/// Patterns for placement rules that the names of a model allow.
+std::string describe_suggestions(const Model& model);
+
+/// One HTML file that shows what describe_plan() or describe_placement() wrote, and needs no other.
+/// Errors   InvalidArgument for a text that is no such plan.
+Result<std::string> plan_to_html(std::string_view plan);
 
 /// Reads a list of devices that may not be here: provider, type, vendor, vendor_id, ordinal,
 /// memory_bytes, operators; all but the type may be left out.

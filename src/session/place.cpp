@@ -8,6 +8,7 @@
 #include "passes/move_channels_last.h"
 #include "placement/body_rules.h"
 #include "placement/describe.h"
+#include "placement/plan_file.h"
 #include "placement/rule_matcher.h"
 #include "placement/stages.h"
 #include "placement/words.h"
@@ -75,11 +76,23 @@ struct Wishes {
   std::vector<BudgetedNode> budgeted;
 };
 
-Result<Rules> rules_of(const SessionOptions& options) {
+/// The rules of the session, or those of its plan.
+/// Errors   InvalidArgument for rules that cannot be read, and for rules beside a plan.
+Result<Rules> rules_of(const SessionOptions& options, std::optional<PlanFile>& plan) {
   const std::string placement = options.entry(std::string(kPlacementOption));
   const std::string names = options.entry(std::string(kNamesOption));
   const std::string annotations = options.entry(std::string(kAnnotationsOption));
-  return parse_rules({placement, names, annotations});
+  const std::string path = options.entry(std::string(kPlanOption));
+  if (path.empty()) return parse_rules({placement, names, annotations});
+  if (!placement.empty() || !names.empty() || !annotations.empty()) {
+    return failure(Code::InvalidArgument,
+                   "{} stands for all rules, and '{}' is set beside it; give one of the two",
+                   kPlanOption, !placement.empty() ? kPlacementOption
+                                : !names.empty()   ? kNamesOption
+                                                   : kAnnotationsOption);
+  }
+  SDX_ASSIGN(plan, load_plan(path));
+  return Rules{plan->rules, {}};
 }
 
 void warn(Placement& placement, std::string text) {
@@ -87,13 +100,17 @@ void warn(Placement& placement, std::string text) {
   placement.warnings.push_back(std::move(text));
 }
 
-Result<Wishes> match_rules(PlacedModel& placed, Rules rules) {
+Result<Wishes> match_rules(PlacedModel& placed, Rules rules, const std::optional<PlanFile>& plan) {
   Wishes wishes;
   for (std::string& warning : rules.warnings) warn(placed.placement, std::move(warning));
   if (rules.empty()) return wishes;
   SDX_ASSIGN(wishes.matcher, RuleMatcher::create(std::move(rules), devices_of(placed.providers)));
   wishes.matches = match_graph(*wishes.matcher, placed.model.graph);
-  const auto findings = findings_of(*wishes.matcher, placed.model.graph);
+  auto findings = findings_of(*wishes.matcher, placed.model.graph);
+  if (plan) {
+    auto more = plan_findings(*plan, placed.model.graph, wishes.matches);
+    std::move(more.begin(), more.end(), std::back_inserter(findings));
+  }
   SDX_TRY(RuleMatcher::strict_status(findings));
   for (const Finding& finding : findings) warn(placed.placement, finding.text);
   return wishes;
@@ -470,7 +487,8 @@ Status place_model(PlacedModel& placed) {
   placed.compile_options.weightless = placed.compile_options.weightless_request.mode;
   placed.compile_options.weightless_source = placed.options.weightless_source;
   warn_of_old_weightless_entries(placed.options);
-  SDX_ASSIGN(Rules rules, rules_of(placed.options));
+  std::optional<PlanFile> plan;
+  SDX_ASSIGN(Rules rules, rules_of(placed.options, plan));
   SDX_ASSIGN(const auto budgets, budgets_of(placed.options));
   placed.compile_options.device_split = split_for_all(rules, budgets);
   SDX_TRY(make_providers(placed));
@@ -480,7 +498,7 @@ Status place_model(PlacedModel& placed) {
     described.provider = device.provider;
     described.devices = device.devices;
   }
-  SDX_ASSIGN(Wishes wishes, match_rules(placed, std::move(rules)));
+  SDX_ASSIGN(Wishes wishes, match_rules(placed, std::move(rules), plan));
   SDX_ASSIGN(wishes.budgeted, spread_by_budget(placed, budgets, wishes.matches));
   std::vector<PlacementReason> reasons;
   SDX_ASSIGN(const Assignment assignment, place_parts(placed, wishes, reasons));

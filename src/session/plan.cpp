@@ -110,6 +110,7 @@ Result<Plan> plan_model(std::shared_ptr<Environment> environment, const std::str
   SDX_TRY(place_model(placed).with("planning '" + path + "'"));
   Plan plan;
   plan.placement = std::move(placed.placement);
+  plan.details = details_of(placed.model.graph, placed.parts);
   for (NamedNode& each : before) {
     if (!left.contains(each.key)) plan.removed.push_back(std::move(each.node));
   }

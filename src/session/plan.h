@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "placement/lifetimes.h"
 #include "placement/placement.h"
 #include "session/session.h"
 
@@ -29,6 +30,7 @@ struct RemovedNode {
 /// Where a session would run a model, and why.
 struct Plan {
   Placement placement;
+  PlacementDetails details;
   /// Nodes that are gone before anything is placed.
   std::vector<RemovedNode> removed;
 };
