@@ -1,5 +1,5 @@
-// Texts that steer placement: rules, designators, budgets, statistics. Whatever they are, the
-// answer is a value or an error with words.
+// Texts that steer placement: rules, designators, budgets, statistics, plans. Whatever they are,
+// the answer is a value or an error with words.
 //
 // The first byte says what the rest is. Lines after an empty one are names of nodes.
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "placement/budget.h"
+#include "placement/plan_file.h"
 #include "placement/rule_matcher.h"
 #include "placement/statistics.h"
 #include "placement/suggest.h"
@@ -105,22 +106,46 @@ bool has_words(const Result<T>& result) {
   return result.ok() || !result.status().message().empty();
 }
 
+bool check_designator(std::string_view text) {
+  for (const DesignatorMode mode : {DesignatorMode::Compatible, DesignatorMode::Extended}) {
+    const DesignatorMatch match = resolve_designator(text, devices(), mode);
+    if (match.provider.has_value() != match.why_not.empty()) return false;
+  }
+  return true;
+}
+
+bool check_plan(std::string_view text, std::string_view names) {
+  const auto plan = read_plan(text);
+  if (!plan.ok()) return has_words(plan);
+  Rules rules;
+  rules.rules = plan->rules;
+  auto matcher = RuleMatcher::create(std::move(rules), devices());
+  if (!matcher.ok()) return has_words(matcher);
+  Graph graph;
+  for (const std::string_view line : lines_of(names)) {
+    Node node;
+    node.op_type = "Op";
+    node.name = line;
+    graph.add_node(std::move(node));
+  }
+  plan_findings(*plan, graph, match_graph(*matcher, graph));
+  findings_of(*matcher, graph);
+  return true;
+}
+
 bool check(std::uint8_t kind, std::string_view text, std::string_view names) {
-  switch (kind % 8) {
-    case 0: return check_rules({text, "", ""}, names);
+  // '0' to '9' are 0 to 9.
+  switch (kind % 16) {
     case 1: return check_rules({"", text, ""}, names);
     case 2: return check_rules({"", "", text}, names);
     case 3: return check_suggestions(names) && check_metadata(text);
     case 4: return has_words(parse_budget(text));
     case 5: return has_words(parse_cuda_budget(text)) && has_words(parse_bytes(text));
     case 6: return has_words(NodeStatistics::parse(text, "fuzz"));
-    default: break;
+    case 7: return check_designator(text);
+    case 8: return check_plan(text, names);
+    default: return check_rules({text, "", ""}, names);
   }
-  for (const DesignatorMode mode : {DesignatorMode::Compatible, DesignatorMode::Extended}) {
-    const DesignatorMatch match = resolve_designator(text, devices(), mode);
-    if (match.provider.has_value() != match.why_not.empty()) return false;
-  }
-  return true;
 }
 
 }  // namespace
