@@ -103,6 +103,7 @@ def run(folder, path, feed, threads):
     import sardonyx
 
     warm_up()
+    memory_of_process(folder)  # what reading takes is there before it is counted
     base = sum(memory_of_process(folder))
     session = sardonyx.InferenceSession(str(path), options_of(threads))
     loaded = sum(memory_of_process(folder)) - base

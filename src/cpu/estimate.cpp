@@ -50,6 +50,9 @@ class Pages {
     std::size_t pages = 0;
     std::uintptr_t end = 0;
     for (const auto& [first, last] : ranges_) {
+      // What lies between weights is read with the model, and mapped in with its neighbours.
+      const bool is_near = first > end && first - end <= kFaultAround_bytes / kPage_bytes;
+      if (is_near) pages += first - end;
       pages += last > end ? last - std::max(first, end) : 0;
       end = std::max(end, last);
     }
