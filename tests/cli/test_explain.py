@@ -72,7 +72,7 @@ def test_layers_go_where_rules_say(sardonyx, model):
     """Devices, layers, copies and memory of a plan for two GPUs that are not here."""
     plan = explain(sardonyx, model, "--devices", "devices.json", "--rules", RULES)
     assert [device["name"] for device in plan["devices"]] == ["gpu:0", "gpu:1", "cpu"]
-    assert plan["devices"][0]["node_count"] == 9
+    assert plan["devices"][0]["node_count"] == 10
     assert plan["devices"][0]["weight_bytes"] == 3 * 512 * 512 * 4 + 512 * 4
     layers = {row["pattern"]: row for row in plan["layers"]}
     assert layers["/model/layers.2/"]["devices"] == [
