@@ -68,14 +68,20 @@ class Writer : public ContainerWriter, private ArtifactWriter {
   Result<std::uint32_t> add_blob(const BlobKey& key, std::size_t size_bytes,
                                  FunctionRef<Status(std::span<std::byte>)> fill) override {
     if (numbers_.contains(key)) return use(key);
-    auto* memory = static_cast<std::byte*>(allocate_aligned(size_bytes));
-    if (memory == nullptr) {
-      return failure(Code::OutOfMemory, "no memory for a weight of {} bytes", size_bytes);
-    }
-    const std::unique_ptr<std::byte, decltype(&std::free)> owner(memory, &std::free);
-    const std::span<std::byte> bytes(memory, size_bytes);
+    SDX_TRY(make_scratch(size_bytes));
+    const std::span<std::byte> bytes(scratch_.get(), size_bytes);
     SDX_TRY(fill(bytes));
     return add_bytes(key, bytes);
+  }
+
+  /// One block for all blobs: allocators do not find room for the next one where the last one was.
+  Status make_scratch(std::size_t size_bytes) {
+    if (size_bytes <= scratch_bytes_ && scratch_ != nullptr) return {};
+    scratch_.reset();
+    scratch_.reset(static_cast<std::byte*>(allocate_aligned(size_bytes)));
+    scratch_bytes_ = size_bytes;
+    if (scratch_ != nullptr) return {};
+    return failure(Code::OutOfMemory, "no memory for a weight of {} bytes", size_bytes);
   }
 
   Result<std::uint32_t> add_bytes(const BlobKey& key, std::span<const std::byte> bytes) override {
@@ -134,6 +140,8 @@ class Writer : public ContainerWriter, private ArtifactWriter {
   std::map<BlobKey, std::uint32_t> numbers_;
   StoredGraph graph_;
   std::vector<std::byte> program_;
+  std::unique_ptr<std::byte, decltype(&std::free)> scratch_{nullptr, &std::free};
+  std::size_t scratch_bytes_ = 0;
 };
 
 class MemoryWriter final : public Writer {

@@ -130,6 +130,7 @@ class ContextModel {
     return options_.embeds || (!has_place && !options_.write_data);
   }
   Status describe_sources();
+  Status check_unchanged() const;
   Result<Model> build();
   Status add_metadata(Model& model) const;
   Status publish(const Model& model);
@@ -234,6 +235,26 @@ Status ContextModel::describe_sources() {
     described.push_back(std::move(file));
   }
   described_ = std::move(described);
+  return check_unchanged();
+}
+
+/// What was read, what was described and what stands there now is one state of each source: else
+/// the compiled model would pass for one of weights that it does not have.
+Status ContextModel::check_unchanged() const {
+  if (!described_) return {};
+  const auto mapped = MappedFile::among(placed_.model.keep_alive);
+  for (const SourceFile& source : *described_) {
+    const auto now = identify_file(source.path);
+    bool has_changed = now.ok() && *now != source.identity;
+    for (const auto& file : mapped) {
+      has_changed |= file->path() == source.path &&
+                     (file->identity() != source.identity || file->is_damaged());
+    }
+    if (!has_changed) continue;
+    return failure(Code::InvalidModel,
+                   "'{}' was changed while it was being compiled: compile the model again",
+                   source.path);
+  }
   return {};
 }
 
@@ -424,6 +445,7 @@ Status ContextModel::publish(const Model& model) {
                         real_path(folder_of(options_.model_path)) ==
                             real_path(folder_of(data_path_.string()));
   if (is_alone) remove_unfinished(options_.model_path);
+  SDX_TRY(check_unchanged());
   SDX_ASSIGN(StagedModel staged, stage_model(model, options_.model_path, options_.write));
   if (options_.model_path.empty()) SDX_TRY(options_.take(staged));
   if (options_.before_commit) SDX_TRY(options_.before_commit());

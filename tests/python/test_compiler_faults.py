@@ -89,6 +89,46 @@ def test_a_writer_that_is_killed_harms_no_compiled_model(tmp_path):
     assert not list(out.glob("sardonyx_weights.bin.*.tmp"))
 
 
+def test_what_memory_held_before_does_not_reach_a_container(tmp_path):
+    """Tiles are padded with zeros: equal models make equal files, and nothing leaks into them."""
+    chance = np.random.default_rng(6)
+
+    def weight(name, *shape):
+        return numpy_helper.from_array(chance.standard_normal(shape).astype(np.float32), name)
+
+    nodes = [
+        helper.make_node("Conv", ["x", "c3"], ["a"], kernel_shape=[3, 3]),
+        helper.make_node("Conv", ["a", "c1"], ["b"], kernel_shape=[1, 1]),
+        helper.make_node("Reshape", ["b", "shape"], ["c"]),
+        helper.make_node("MatMul", ["c", "m"], ["y"]),
+    ]
+    weights = [
+        weight("c3", 7, 5, 3, 3),
+        weight("c1", 37, 7, 1, 1),
+        weight("m", 37, 53),
+        numpy_helper.from_array(np.array([-1, 37]), "shape"),
+    ]
+    ends = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 5, 9, 9]),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 53]),
+    ]
+    graph = helper.make_graph(nodes, "odd", ends[:1], ends[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, tmp_path / "m.onnx")
+    made = []
+    for pattern in ("1", "170"):
+        out = tmp_path / pattern
+        out.mkdir()
+        subprocess.run(
+            [sys.executable, "-c", COMPILE, str(tmp_path / "m.onnx"), str(out / "m_ctx.onnx")],
+            env={**os.environ, "MALLOC_PERTURB_": pattern},
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        made.append((out / "sardonyx_weights.bin").read_bytes())
+    assert made[0] == made[1]
+
+
 @pytest.mark.parametrize("has_container", [False, True])
 def test_a_full_disk_leaves_everything_as_it_was(has_container, tmp_path):
     small = write_model(tmp_path / "a.onnx", 1, layers=1)

@@ -191,6 +191,42 @@ def test_a_source_is_missed_where_it_is_needed(way, external, tmp_path):
         assert place.weights.name in outcome
 
 
+@pytest.mark.parametrize("external", [False, True], ids=["inside", "external"])
+@pytest.mark.parametrize("way", ["0", "2"], ids=["packed", "weightless"])
+@pytest.mark.parametrize(
+    "change", (same_size_and_time, swapped, cut_short), ids=lambda change: change.__name__
+)
+@pytest.mark.parametrize("stage", ["check", "compile", "write"])
+def test_a_source_that_changes_while_it_is_compiled_is_an_error(
+    stage, change, way, external, tmp_path
+):
+    place = Place(tmp_path, "packed", external)
+    target = tmp_path / "late" / "m_ctx.onnx"
+    target.parent.mkdir()
+    changed = []
+
+    def report(now, *_):
+        if now == stage and not changed:
+            changed.append(now)
+            change(place)
+
+    options = options_of(ep__enable_weightless_mode=way)
+    options.set_progress_function(report)
+    try:
+        sx.ModelCompiler(options, str(place.source)).compile_to_file(str(target))
+    except sx.errors.Error as error:
+        assert re.search("changed while|cut short|too few|bytes", str(error)), str(error)
+        assert not list(target.parent.iterdir())
+        return
+    # Too early or too late to matter: the compiled model is that of the source, or stale.
+    try:
+        outcome = result(target)
+    except sx.errors.Error as error:
+        assert re.search("stale|is not the one|cut|bytes", str(error)), str(error)
+    else:
+        assert is_close(outcome, result(place.source))
+
+
 CUT_WHILE_MAPPED = """
 import os, sys
 import numpy as np
