@@ -99,7 +99,8 @@ TEST_CASE("several groups of layers, gaps and other separators") {
 }
 
 TEST_CASE("numbers that tell nodes of one kind apart are no layers") {
-  const auto nodes = named({"/Add_1_output", "/Add_2_output", "/Mul_3", "MatMul_4"});
+  const std::vector<std::string> names = {"/Add_1_output", "/Add_2_output", "/Mul_3", "MatMul_4"};
+  const auto nodes = named(names);
   CHECK(suggest_patterns(nodes).groups.empty());
   CHECK(suggest_patterns(nodes).unnamed_count == 4);
   CHECK(suggest_patterns(std::vector<NodeNames>{}).origin == NameOrigin::None);
