@@ -24,6 +24,8 @@ std::vector<NodeNames> named(const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i) nodes[i].name = names[i];
   return nodes;
 }
+/// The nodes look at the names.
+std::vector<NodeNames> named(std::vector<std::string>&&) = delete;
 
 /// Checks that each pattern takes as many nodes as it says, when all of them are rules.
 void check_counts(const Suggestions& suggestions, const std::vector<NodeNames>& nodes) {
@@ -107,7 +109,8 @@ TEST_CASE("numbers that tell nodes of one kind apart are no layers") {
 }
 
 TEST_CASE("modules are suggested when names carry no layers, values when there is nothing else") {
-  std::vector<NodeNames> nodes = named({"node_Conv_1", "node_Conv_2", "node_Add_3"});
+  const std::vector<std::string> names = {"node_Conv_1", "node_Conv_2", "node_Add_3"};
+  std::vector<NodeNames> nodes = named(names);
   nodes[0].module_path = "/layer1/layer1.0/conv2d";
   nodes[1].module_path = "/layer2/layer2.0/conv2d_1";
   nodes[2].module_path = "/fc/linear";
@@ -129,7 +132,8 @@ TEST_CASE("modules are suggested when names carry no layers, values when there i
 }
 
 TEST_CASE("names that no option can write are left out") {
-  const auto nodes = named({"f(0.a", "f(1.a", "f(2.a"});
+  const std::vector<std::string> names = {"f(0.a", "f(1.a", "f(2.a"};
+  const auto nodes = named(names);
   const Suggestions found = suggest_patterns(nodes);
   CHECK(found.groups.empty());
   CHECK(found.unnamed_count == 3);
