@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/text.h"
 #include "cpu/custom.h"
 #include "cpu/registry.h"
 
@@ -82,9 +83,14 @@ std::vector<bool> slots_read(const Program& program) {
 }
 
 /// The constant where kernels can read it; without elements if none does.
+/// Errors   InvalidModel for one that is read but has none: a stored program may be damaged.
 Result<Tensor> constant_for(const Tensor& constant, bool is_read, bool may_stay) {
   if (!is_read && constant.dtype() != DType::String) {
     return Tensor::view(constant.dtype(), constant.shape(), static_cast<void*>(nullptr));
+  }
+  if (constant.data() == nullptr && constant.byte_size() != 0) {
+    return failure(Code::InvalidModel, "a constant of shape {} is read, but has no elements",
+                   constant.shape().to_string());
   }
   if (may_stay) return constant;
   return aligned(constant);

@@ -131,3 +131,19 @@ TEST_CASE("a value that is not of its declared type is refused when it arrives")
   REQUIRE(!status.ok());
   CHECK(status.message() == "input 0 should be tensor(float16), but is tensor(double)");
 }
+
+TEST_CASE("a constant that is read but has no elements is refused") {
+  for (const bool is_output : {false, true}) {
+    SmallGraph small;
+    const ValueId x = small.input("x", Shape{8});
+    const ValueId addend = small.constant(
+        Tensor::view(DType::Float32, Shape{8}, static_cast<const void*>(nullptr)));
+    small.output(is_output ? addend : small.node("Add", {x, addend}));
+    small.infer();
+    WeightStore store;
+    PackedWeights weights(store, {0, 0});
+    const auto program = lower(small.graph, weights, 1);
+    REQUIRE(!program.ok());
+    CHECK(program.status().to_string().find("has no elements") != std::string::npos);
+  }
+}
